@@ -1,0 +1,183 @@
+//! How wide a conversation spreads: `n = ceil(rate / 800)`, up at once, down slowly.
+
+use crate::limits::{N_MAX, TARGET_WCU_PER_S};
+
+/// The knobs of the decision. The defaults are the product's; tests and simulations scale them down.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeatPolicy {
+    /// Load that one salt is planned to carry.
+    pub target_wcu_per_s: f64,
+    pub n_max: u16,
+    /// A rate counts as low while it would fit a smaller n at this fraction of the target.
+    pub shrink_fill: f64,
+    /// How long a rate must stay low before n shrinks.
+    pub shrink_after_ms: u64,
+    /// Time between two widenings because of throttles: the first must be able to show its effect.
+    pub widen_cooldown_ms: u64,
+    /// How long a widened n is kept, though the rate alone would not need it.
+    pub widen_hold_ms: u64,
+}
+
+impl Default for HeatPolicy {
+    fn default() -> Self {
+        Self {
+            target_wcu_per_s: TARGET_WCU_PER_S,
+            n_max: N_MAX,
+            shrink_fill: 0.75,
+            shrink_after_ms: 5 * 60_000,
+            widen_cooldown_ms: 4_000,
+            widen_hold_ms: 60 * 60_000,
+        }
+    }
+}
+
+/// What the registry measured since the decision before.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Sample {
+    pub rate_wcu_per_s: f64,
+    /// Throttles that the store reported for keys of this conversation.
+    pub throttles: u64,
+}
+
+/// What a decision has to remember; part of the control record, so that any server can go on from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HeatState {
+    /// Since when the rate has been low without a break.
+    pub low_since_ms: Option<u64>,
+    /// When throttles last widened the spread.
+    pub widened_at_ms: Option<u64>,
+}
+
+/// The next n, given the present one.
+///
+/// - A rate that needs more salts gets them at once.
+/// - Throttles though the rate should fit mean that salts collide on a physical partition: n doubles, once
+///   per cooldown, and is held for a while.
+/// - A rate that has been low for long enough gets what it needs with headroom, never below.
+#[must_use]
+pub fn decide(policy: &HeatPolicy, state: HeatState, n: u16, sample: Sample, now_ms: u64) -> (u16, HeatState) {
+    let since = |then: u64| now_ms.saturating_sub(then);
+    let wanted = needed(sample.rate_wcu_per_s, policy.target_wcu_per_s, policy.n_max);
+    if wanted > n {
+        return (wanted, HeatState { low_since_ms: None, ..state });
+    }
+    let cooling = state.widened_at_ms.is_some_and(|at| since(at) < policy.widen_cooldown_ms);
+    if sample.throttles > 0 && !cooling && n < policy.n_max {
+        let doubled = n.saturating_mul(2).min(policy.n_max);
+        return (doubled, HeatState { low_since_ms: None, widened_at_ms: Some(now_ms) });
+    }
+    let roomy = needed(sample.rate_wcu_per_s, policy.target_wcu_per_s * policy.shrink_fill, policy.n_max);
+    let held = state.widened_at_ms.is_some_and(|at| since(at) < policy.widen_hold_ms);
+    if roomy >= n || held {
+        return (n, HeatState { low_since_ms: None, ..state });
+    }
+    let low_since = state.low_since_ms.unwrap_or(now_ms);
+    if since(low_since) < policy.shrink_after_ms {
+        return (n, HeatState { low_since_ms: Some(low_since), ..state });
+    }
+    (roomy, HeatState::default())
+}
+
+fn needed(rate: f64, target: f64, n_max: u16) -> u16 {
+    let salts = (rate / target).ceil();
+    if salts >= f64::from(n_max) { n_max } else { (1..=n_max).find(|&n| f64::from(n) >= salts).unwrap_or(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const MINUTE_MS: u64 = 60_000;
+
+    fn rate(rate_wcu_per_s: f64) -> Sample {
+        Sample { rate_wcu_per_s, throttles: 0 }
+    }
+
+    /// The documents' figures.
+    #[rstest]
+    #[case(0.0, 1)]
+    #[case(200.0, 1)]
+    #[case(800.0, 1)]
+    #[case(800.1, 2)]
+    #[case(900.0, 2)]
+    #[case(2_200.0, 3)]
+    #[case(4_000.0, 5)]
+    #[case(1e9, 256)]
+    fn growth_is_exact_and_immediate(#[case] wcu_per_s: f64, #[case] n: u16) {
+        let (decided, _) = decide(&HeatPolicy::default(), HeatState::default(), 1, rate(wcu_per_s), 0);
+        assert_eq!(decided, n);
+    }
+
+    /// Plays a trace of one sample per second; answers every change of n with its second.
+    fn play(trace: impl IntoIterator<Item = Sample>) -> Vec<(u64, u16)> {
+        let (mut n, mut state, mut changes) = (1, HeatState::default(), Vec::new());
+        for (second, sample) in (0..).zip(trace) {
+            let (next, then) = decide(&HeatPolicy::default(), state, n, sample, second * 1_000);
+            if next != n {
+                changes.push((second, next));
+            }
+            (n, state) = (next, then);
+        }
+        changes
+    }
+
+    fn steady(wcu_per_s: f64, seconds: usize) -> impl Iterator<Item = Sample> {
+        std::iter::repeat_n(rate(wcu_per_s), seconds)
+    }
+
+    #[test]
+    fn ramp_goes_one_two_three_five() {
+        let ramp = [200.0, 900.0, 2_200.0, 4_000.0].into_iter().flat_map(|r| steady(r, 10));
+        assert_eq!(play(ramp), [(10, 2), (20, 3), (30, 5)]);
+    }
+
+    #[test]
+    fn a_cliff_shrinks_once_after_five_minutes() {
+        let trace = steady(4_000.0, 10).chain(steady(100.0, 1_000));
+        assert_eq!(play(trace), [(0, 5), (310, 1)]);
+    }
+
+    #[test]
+    fn a_saw_with_peaks_inside_five_minutes_does_not_flap() {
+        let tooth = || steady(4_000.0, 20).chain(steady(100.0, 240));
+        assert_eq!(play(std::iter::repeat_with(tooth).take(20).flatten()), [(0, 5)]);
+    }
+
+    #[test]
+    fn a_rate_that_wobbles_around_a_threshold_does_not_flap() {
+        let wobble = (0..5_000).map(|i| rate(if i % 2 == 0 { 790.0 } else { 810.0 }));
+        assert_eq!(play(wobble), [(1, 2)]);
+    }
+
+    #[test]
+    fn a_spike_grows_at_once_and_is_forgotten_once() {
+        let trace = steady(100.0, 5).chain(steady(8_000.0, 1)).chain(steady(100.0, 1_000));
+        assert_eq!(play(trace), [(5, 10), (306, 1)]);
+    }
+
+    #[test]
+    fn throttles_double_once_per_cooldown_until_they_end() {
+        let colliding = std::iter::repeat_n(Sample { rate_wcu_per_s: 1_500.0, throttles: 9 }, 10);
+        let trace = colliding.chain(steady(1_500.0, 200));
+        assert_eq!(play(trace), [(0, 2), (1, 4), (5, 8), (9, 16)]);
+    }
+
+    #[test]
+    fn a_widened_spread_is_held_and_then_let_go() {
+        let throttled = std::iter::once(Sample { rate_wcu_per_s: 700.0, throttles: 1 });
+        let trace = throttled.chain(steady(700.0, 2 * 3_600));
+        let hold_s = HeatPolicy::default().widen_hold_ms / 1_000;
+        // 700 WCU/s fits one salt, but not with the headroom that shrinking asks for.
+        assert_eq!(play(trace), [(0, 2)]);
+        let trace = std::iter::once(Sample { rate_wcu_per_s: 500.0, throttles: 1 }).chain(steady(500.0, 2 * 3_600));
+        assert_eq!(play(trace), [(0, 2), (hold_s + 5 * MINUTE_MS / 1_000, 1)]);
+    }
+
+    #[test]
+    fn n_never_leaves_its_bounds() {
+        let endless = std::iter::repeat_n(Sample { rate_wcu_per_s: f64::MAX, throttles: u64::MAX }, 100);
+        assert_eq!(play(endless), [(0, N_MAX)]);
+    }
+}

@@ -1,0 +1,120 @@
+//! What callers of the conversation service see.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use saltern_core::heat::HeatPolicy;
+use saltern_core::ids::ConversationId;
+use saltern_core::layout::Epoch;
+use saltern_core::page::Gap;
+use saltern_core::record::MessageRow;
+use saltern_core::seq::SeqNo;
+use saltern_registry::RegistryError;
+use saltern_store::StoreError;
+
+/// A clock that people set: milliseconds since 1970. Only for `ingested_at` and the pace of leases, never for order.
+pub type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// The settings of the conversation service.
+#[derive(Clone)]
+pub struct Config {
+    pub heat: HeatPolicy,
+    /// How long an append may take, from its ticket to its answer.
+    pub append_deadline: Duration,
+    /// How long a read may take.
+    pub read_deadline: Duration,
+    /// A hole seen for this long is sealed with a void.
+    pub seal_after: Duration,
+    /// Appends under way at once (a batch counts its messages); beyond it, callers are told to come back.
+    pub appends_max: usize,
+    /// Reads under way at once.
+    pub reads_max: usize,
+    /// Conversations remembered (layout, frontier); the idlest are forgotten first.
+    pub conversations_max: usize,
+    /// Bytes of settled history kept in memory.
+    pub cache_bytes_max: usize,
+    pub wall_clock: WallClock,
+}
+
+/// An append that is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    pub seq: SeqNo,
+    /// The message had been appended before.
+    pub replayed: bool,
+}
+
+/// Why an append was not acknowledged.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum AppendError {
+    /// The message_id stands for another message, at this place. Nothing was changed.
+    #[error("message_id is used by another message, at seq_no {0}")]
+    Conflict(SeqNo),
+    /// Too much under way. Nothing happened.
+    #[error("too many requests under way")]
+    Overloaded,
+    /// The registry is out of reach. The message may be sent again with the same message_id.
+    #[error("registry out of reach")]
+    Registry(#[from] RegistryError),
+    /// The store failed or throttled past the deadline. The message may have been stored or not: it may be sent again
+    /// with the same message_id (I7).
+    #[error("outcome not known in time")]
+    Unsettled(#[source] Option<StoreError>),
+    /// The conversation has no seq_no left.
+    #[error("conversation is full")]
+    Full,
+    /// The store holds damaged data.
+    #[error("store failed")]
+    Damaged(#[source] StoreError),
+}
+
+/// Why a read has no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ReadError {
+    #[error("too many requests under way")]
+    Overloaded,
+    /// The store failed, throttled or was too slow. Nothing is known to be missing.
+    #[error("store did not answer in time")]
+    Unavailable(#[source] Option<StoreError>),
+    /// A row that must exist does not: detected loss.
+    #[error("row {seq} of conversation {conversation} is missing from the store")]
+    Lost { conversation: ConversationId, seq: SeqNo },
+    #[error("store failed")]
+    Damaged(#[source] StoreError),
+}
+
+/// What a seq_no holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lookup {
+    Message(MessageRow),
+    Void,
+    /// Below the head, but without a row yet.
+    Pending,
+    BeyondHead,
+}
+
+/// The operator's view of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct View {
+    /// The highest row; 0 if there is none.
+    pub head_seq: u64,
+    pub stable_through: u64,
+    pub n: u16,
+    pub max_n: u16,
+    /// `None` while the registry is out of reach.
+    pub rate_wcu_per_s: Option<f64>,
+    pub horizon: SeqNo,
+    pub epochs: Vec<Epoch>,
+    /// Gaps among the newest rows.
+    pub recent_gaps: Vec<Gap>,
+}
+
+/// One line of the hot list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HotConversation {
+    pub conversation: ConversationId,
+    pub rate_wcu_per_s: f64,
+    pub n: u16,
+    pub max_n: u16,
+    pub throttles: u64,
+}

@@ -1,0 +1,3 @@
+//! Saltern's services over the store and registry ports.
+
+pub mod conversations;
