@@ -31,9 +31,30 @@ pub struct Config {
     pub reads_max: usize,
     /// Conversations remembered (layout, frontier); the idlest are forgotten first.
     pub conversations_max: usize,
-    /// Bytes of settled history kept in memory.
-    pub cache_bytes_max: usize,
     pub wall_clock: WallClock,
+    /// Where the jitter of pauses starts: differs between servers, so that they do not march in step.
+    pub jitter_seed: u64,
+    #[cfg(feature = "sabotage")]
+    pub sabotage: Option<super::Sabotage>,
+}
+
+impl Config {
+    /// The product's settings.
+    pub fn new(wall_clock: WallClock, jitter_seed: u64) -> Self {
+        Self {
+            heat: HeatPolicy::default(),
+            append_deadline: Duration::from_secs(10),
+            read_deadline: Duration::from_secs(5),
+            seal_after: Duration::from_secs(5),
+            appends_max: 4_096,
+            reads_max: 4_096,
+            conversations_max: 100_000,
+            wall_clock,
+            jitter_seed,
+            #[cfg(feature = "sabotage")]
+            sabotage: None,
+        }
+    }
 }
 
 /// An append that is durable.

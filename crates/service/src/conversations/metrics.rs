@@ -8,7 +8,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-pub enum AppendResult {
+pub(super) enum AppendResult {
     Appended,
     Replayed,
     Conflict,
@@ -20,14 +20,14 @@ pub enum AppendResult {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ResultLabel {
-    pub result: AppendResult,
+struct ResultLabel {
+    result: AppendResult,
 }
 
 /// Counters and histograms, to be registered with the server's registry.
 #[derive(Debug, Clone)]
 pub struct Metrics {
-    pub appends: Family<ResultLabel, Counter>,
+    appends: Family<ResultLabel, Counter>,
     pub append_seconds: Histogram,
     pub read_seconds: Histogram,
     pub read_partitions: Counter,
@@ -76,6 +76,10 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    pub(super) fn count_append(&self, result: AppendResult) {
+        self.appends.get_or_create(&ResultLabel { result }).inc();
+    }
+
     pub fn register(&self, registry: &mut Registry) {
         registry.register("appends", "Messages by how their append ended", self.appends.clone());
         registry.register("append_seconds", "Time of an append", self.append_seconds.clone());

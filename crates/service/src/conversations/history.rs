@@ -1,0 +1,356 @@
+//! Reads: pages of history, single rows, the head. The core plans and assembles; this asks the store.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::try_join_all;
+use saltern_core::control::ControlRecord;
+use saltern_core::frontier::Frontier;
+use saltern_core::key::PartitionKey;
+use saltern_core::layout::{Layout, Slice};
+use saltern_core::limits::PAGE_LIMIT_DEFAULT;
+use saltern_core::page::{Ascent, Descent, NewerPage, OlderPage, Order, Placed, Row, merge};
+use saltern_core::record::Record;
+use saltern_core::seq::{SeqNo, SeqRange};
+use saltern_core::voids::VoidRuns;
+use saltern_store::{Consistency, Query, StoreError};
+use tokio::time::Instant;
+
+use super::known::Known;
+use super::{Inner, Lookup, ReadError, View};
+
+#[derive(Debug, thiserror::Error)]
+#[error("row {0} is neither a message nor a void")]
+struct NotARow(SeqNo);
+
+/// Whose rows are read, by which layout, until when.
+#[derive(Clone, Copy)]
+pub(super) struct Reading<'a> {
+    pub(super) known: &'a Known,
+    pub(super) layout: &'a Layout,
+    pub(super) deadline: Instant,
+}
+
+/// Rows of a range, and the part of it that they are the whole of.
+pub(super) struct Rows {
+    pub(super) rows: Vec<Placed<Row>>,
+    covered: SeqRange,
+}
+
+impl Inner {
+    /// The page below `before`, or the newest.
+    pub(super) async fn read_older(
+        &self,
+        known: &Known,
+        before: Option<SeqNo>,
+        limit: usize,
+    ) -> Result<OlderPage, ReadError> {
+        let deadline = Instant::now() + self.config.read_deadline;
+        let settled = known.control().filter(|c| before.is_some_and(|b| b <= c.layout.horizon()));
+        let control = match settled {
+            Some(control) => Some(control),
+            None => self.current_control(known, deadline).await?,
+        };
+        let Some(control) = control else { return Ok(Descent::new(None, limit).finish(0)) };
+        let reading = Reading { known, layout: &control.layout, deadline };
+        let top = before.map_or(control.layout.horizon(), |b| b.min(control.layout.horizon())).prev();
+        let mut descent = self.descent(reading, top, limit, before.is_none()).await?;
+        while let Some(window) = descent.window(&control.voids) {
+            let rows = self.read_window(reading, window, Order::Descending).await?;
+            descent.absorb(window, rows);
+        }
+        for hole in descent.pending() {
+            self.met_hole(known, hole);
+        }
+        let page = descent.finish(known.frontier(Frontier::stable_through));
+        self.metrics.rows_returned.inc_by(page.messages.len() as u64);
+        Ok(page)
+    }
+
+    /// Starts a page at `top`, or at the head if that is lower; the newest page has its first rows at once.
+    async fn descent(
+        &self,
+        reading: Reading<'_>,
+        top: Option<SeqNo>,
+        limit: usize,
+        newest: bool,
+    ) -> Result<Descent, ReadError> {
+        let Some(top) = top else { return Ok(Descent::new(None, limit)) };
+        if !newest {
+            if reading.known.frontier(Frontier::head) >= Some(top) || self.exists(reading, top).await? {
+                return Ok(Descent::new(Some(top), limit));
+            }
+            let head = self.find_head(reading.known, reading.layout, reading.deadline).await?;
+            return Ok(Descent::new(head.map(|h| h.min(top)), limit));
+        }
+        let Some(Rows { rows, covered }) = self.read_top(reading, top, limit).await? else {
+            return Ok(Descent::new(None, limit));
+        };
+        let mut descent = Descent::new(Some(covered.to), limit);
+        self.note_rows(reading, covered, &rows);
+        self.check_loss(reading, covered, &rows)?;
+        descent.absorb(covered, rows);
+        Ok(descent)
+    }
+
+    /// The page above `after`.
+    pub(super) async fn read_newer(&self, known: &Known, after: u64, limit: usize) -> Result<NewerPage, ReadError> {
+        let deadline = Instant::now() + self.config.read_deadline;
+        let mut ascent = Ascent::new(after, limit);
+        let mut current: Option<Arc<ControlRecord>> = None;
+        loop {
+            let (head, known_control) = (known.frontier(Frontier::head), known.control());
+            let no_voids = VoidRuns::default();
+            let voids = known_control.as_ref().map_or(&no_voids, |c| &c.voids);
+            let Some(window) = ascent.window(voids) else { break };
+            if let Some(control) = known_control.filter(|_| head > Some(window.to)) {
+                let reading = Reading { known, layout: &control.layout, deadline };
+                let rows = self.read_window(reading, window, Order::Ascending).await?;
+                ascent.absorb(window, rows, head);
+                continue;
+            }
+            // At the tail, only the present control record says how far rows can reach.
+            if current.is_none() {
+                current = self.current_control(known, deadline).await?;
+            }
+            let Some(control) = &current else { break };
+            let Some(tail) = SeqRange::until(window.from, control.layout.horizon()) else { break };
+            let reading = Reading { known, layout: &control.layout, deadline };
+            let ahead = usize::try_from(window.count()).unwrap_or(limit) + 1;
+            let found = self.read_rows(reading, tail, Order::Ascending, Consistency::Strong, Some(ahead)).await?;
+            let Rows { mut rows, covered } = found;
+            self.note_rows(reading, tail, &rows);
+            rows.retain(|row| covered.contains(row.seq));
+            self.check_loss(reading, covered, &rows)?;
+            ascent.absorb(covered, rows, known.frontier(Frontier::head));
+        }
+        for hole in ascent.pending() {
+            self.met_hole(known, hole);
+        }
+        let page = known.frontier(|f| ascent.finish(f.head(), f.stable_through()));
+        self.metrics.rows_returned.inc_by(page.messages.len() as u64);
+        Ok(page)
+    }
+
+    /// What one place holds.
+    pub(super) async fn read_one(&self, known: &Known, seq: SeqNo) -> Result<Lookup, ReadError> {
+        let deadline = Instant::now() + self.config.read_deadline;
+        let control = match known.control().filter(|c| seq < c.layout.horizon()) {
+            Some(control) => Some(control),
+            None => self.current_control(known, deadline).await?,
+        };
+        let Some(control) = control.filter(|c| seq < c.layout.horizon()) else { return Ok(Lookup::BeyondHead) };
+        let reading = Reading { known, layout: &control.layout, deadline };
+        let mut rows = self.read_window(reading, SeqRange::single(seq), Order::Ascending).await?;
+        if let Some(row) = rows.pop() {
+            return Ok(row.value.map_or(Lookup::Void, Lookup::Message));
+        }
+        let mut head = known.frontier(Frontier::head);
+        if head < Some(seq) {
+            let control = self.current_control(known, deadline).await?.unwrap_or(control);
+            head = self.find_head(known, &control.layout, deadline).await?;
+        }
+        if head < Some(seq) {
+            return Ok(Lookup::BeyondHead);
+        }
+        self.met_hole(known, SeqRange::single(seq));
+        Ok(Lookup::Pending)
+    }
+
+    /// The operator's view.
+    pub(super) async fn read_view(&self, known: &Known) -> Result<Option<View>, ReadError> {
+        let deadline = Instant::now() + self.config.read_deadline;
+        let Some(control) = self.current_control(known, deadline).await? else { return Ok(None) };
+        let newest = self.read_older(known, None, PAGE_LIMIT_DEFAULT).await?;
+        let head = known.frontier(Frontier::head);
+        Ok(Some(View {
+            head_seq: head.map_or(0, SeqNo::get),
+            stable_through: newest.stable_through,
+            n: control.layout.n(),
+            max_n: control.layout.max_n(),
+            rate_wcu_per_s: self.registry.rate_wcu_per_s(&known.conversation).await.ok(),
+            horizon: control.layout.horizon(),
+            epochs: control.layout.epochs().to_vec(),
+            recent_gaps: newest.gaps,
+        }))
+    }
+
+    /// The highest row: last epoch first, one row from each of its partitions.
+    pub(super) async fn find_head(
+        &self,
+        known: &Known,
+        layout: &Layout,
+        deadline: Instant,
+    ) -> Result<Option<SeqNo>, ReadError> {
+        let Some(top) = layout.horizon().prev() else { return Ok(None) };
+        let reading = Reading { known, layout, deadline };
+        let found = self.read_top(reading, top, 1).await?;
+        Ok(found.map(|rows| {
+            self.note_rows(reading, rows.covered, &rows.rows);
+            rows.covered.to
+        }))
+    }
+
+    /// The highest rows at or below `top`, at least `limit` of them if there are that many in their epoch; `None` if
+    /// there is no row at all. The range covered ends at the highest row.
+    ///
+    /// A row known to exist makes the search shorter: what is wanted cannot lie more than `limit` below it.
+    async fn read_top(&self, reading: Reading<'_>, top: SeqNo, limit: usize) -> Result<Option<Rows>, ReadError> {
+        let hint = reading.known.frontier(Frontier::head).filter(|head| *head <= top);
+        let mut top = top;
+        loop {
+            let from = match hint {
+                Some(head) if head <= top => head.minus(limit as u64 - 1),
+                _ => reading.layout.epoch_range(top).map_or(SeqNo::FIRST, |epoch| epoch.from),
+            };
+            let Some(range) = SeqRange::new(from, top) else { return Ok(None) };
+            let found = self.read_rows(reading, range, Order::Descending, Consistency::Strong, Some(limit)).await?;
+            if let Some(highest) = found.rows.first().map(|row| row.seq) {
+                let Rows { mut rows, covered } = found;
+                rows.retain(|row| covered.contains(row.seq));
+                return Ok(Some(Rows { rows, covered: SeqRange { from: covered.from.min(highest), to: highest } }));
+            }
+            match from.prev() {
+                Some(below) => top = below,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    async fn exists(&self, reading: Reading<'_>, seq: SeqNo) -> Result<bool, ReadError> {
+        let rows = self.read_window(reading, SeqRange::single(seq), Order::Ascending).await?;
+        Ok(!rows.is_empty())
+    }
+
+    /// All rows of a range that may have holes only above what is resolved: a hole below is looked at once more, with
+    /// a strong read, and is then detected loss.
+    async fn read_window(
+        &self,
+        reading: Reading<'_>,
+        window: SeqRange,
+        order: Order,
+    ) -> Result<Vec<Placed<Row>>, ReadError> {
+        let resolved = reading.known.frontier(Frontier::resolved);
+        if window.to < resolved {
+            let rows = self.read_rows(reading, window, order, Consistency::Eventual, None).await?.rows;
+            if rows.len() as u64 == window.count() {
+                return Ok(rows);
+            }
+        }
+        let rows = self.read_rows(reading, window, order, Consistency::Strong, None).await?.rows;
+        self.check_loss(reading, window, &rows)?;
+        self.note_rows(reading, window, &rows);
+        Ok(rows)
+    }
+
+    fn check_loss(&self, reading: Reading<'_>, range: SeqRange, rows: &[Placed<Row>]) -> Result<(), ReadError> {
+        let resolved = reading.known.frontier(Frontier::resolved);
+        let Some(due) = SeqRange::until(range.from, resolved).and_then(|below| below.intersect(range)) else {
+            return Ok(());
+        };
+        if rows.iter().filter(|row| due.contains(row.seq)).count() as u64 == due.count() {
+            return Ok(());
+        }
+        let lost = due.iter().find(|seq| !rows.iter().any(|row| row.seq == *seq)).unwrap_or(due.from);
+        self.metrics.rows_lost.inc();
+        let conversation = reading.known.conversation.clone();
+        tracing::error!(%conversation, seq = lost.get(), "a row that must exist is missing from the store");
+        Err(ReadError::Lost { conversation, seq: lost })
+    }
+
+    /// Rows of a range, from all its partitions at once, at most `each` from any one.
+    pub(super) async fn read_rows(
+        &self,
+        reading: Reading<'_>,
+        range: SeqRange,
+        order: Order,
+        consistency: Consistency,
+        each: Option<usize>,
+    ) -> Result<Rows, ReadError> {
+        let slices = reading.layout.slices(range);
+        self.metrics.read_partitions.inc_by(slices.len() as u64);
+        let mut asked = Vec::with_capacity(slices.len());
+        for slice in slices {
+            asked.push(self.read_slice(reading, slice, order, consistency, each).boxed());
+        }
+        let answers = try_join_all(asked).await?;
+        // What a partition that was cut short has beyond its last row is not known.
+        let cut = answers.iter().filter(|(_, cut)| *cut).filter_map(|(rows, _)| Some(rows.last()?.seq));
+        let covered = match order {
+            Order::Descending => SeqRange { from: cut.max().unwrap_or(range.from), to: range.to },
+            Order::Ascending => SeqRange { from: range.from, to: cut.min().unwrap_or(range.to) },
+        };
+        let rows = merge(answers.into_iter().map(|(rows, _)| rows).collect(), order);
+        self.metrics.rows_read.inc_by(rows.len() as u64);
+        Ok(Rows { rows, covered })
+    }
+
+    /// Rows of one partition, and whether there may be more of them.
+    async fn read_slice(
+        &self,
+        reading: Reading<'_>,
+        slice: Slice,
+        order: Order,
+        consistency: Consistency,
+        each: Option<usize>,
+    ) -> Result<(Vec<Placed<Row>>, bool), ReadError> {
+        let conversation = &reading.known.conversation;
+        let places = usize::try_from(slice.places).unwrap_or(usize::MAX);
+        let limit = each.map_or(places, |each| each.min(places));
+        let query = Query {
+            partition: PartitionKey::messages(conversation, slice.salt),
+            from: slice.range.from.get(),
+            to: slice.range.to.get(),
+            order,
+            limit,
+            consistency,
+        };
+        let found = self.query(conversation, query, reading.deadline).await?;
+        let cut = found.len() >= limit && limit < places;
+        let rows = found.into_iter().map(|(sort, record)| placed(sort, record)).collect::<Result<_, _>>()?;
+        Ok((rows, cut))
+    }
+
+    /// Rows are final: what was seen once need not be asked again.
+    fn note_rows(&self, reading: Reading<'_>, range: SeqRange, rows: &[Placed<Row>]) {
+        if rows.len() as u64 == range.count() {
+            return reading.known.saw(range);
+        }
+        let mut run: Option<SeqRange> = None;
+        for row in rows {
+            run = match run {
+                Some(r) if r.to.next() == row.seq => Some(SeqRange { to: row.seq, ..r }),
+                Some(r) if row.seq.next() == r.from => Some(SeqRange { from: row.seq, ..r }),
+                other => {
+                    other.into_iter().for_each(|r| reading.known.saw(r));
+                    Some(SeqRange::single(row.seq))
+                }
+            };
+        }
+        run.into_iter().for_each(|r| reading.known.saw(r));
+    }
+
+    fn met_hole(&self, known: &Known, hole: SeqRange) {
+        self.metrics.pending_gaps_seen.inc();
+        self.watch(known, hole);
+    }
+}
+
+fn placed(sort: u64, record: Record) -> Result<Placed<Row>, ReadError> {
+    let seq = SeqNo::clamped(sort);
+    let value = match record {
+        Record::Message(row) => Some(row),
+        Record::Void => None,
+        _ => return Err(ReadError::Damaged(StoreError::Damaged(Arc::new(NotARow(seq))))),
+    };
+    Ok(Placed { seq, value })
+}
+
+impl From<StoreError> for ReadError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Damaged(_) => Self::Damaged(error),
+            error => Self::Unavailable(Some(error)),
+        }
+    }
+}

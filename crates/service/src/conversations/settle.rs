@@ -1,0 +1,148 @@
+//! Store calls with deadlines: what may be tried again is tried again, on the same key, until time is up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use saltern_core::ids::ConversationId;
+use saltern_core::key::Key;
+use saltern_core::record::Record;
+use saltern_core::rng::SplitMix64;
+use saltern_store::{Consistency, Put, PutOutcome, Query, StoreError, query_all};
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::Inner;
+
+const BACKOFF_FIRST: Duration = Duration::from_millis(4);
+const BACKOFF_MAX: Duration = Duration::from_millis(400);
+
+#[derive(Debug, thiserror::Error)]
+#[error("deadline passed")]
+pub(super) struct DeadlinePassed;
+
+/// Pauses between attempts: doubling, each between half and all of its length, so that many do not march in step.
+#[derive(Debug)]
+pub(super) struct Jitter(AtomicU64);
+
+impl Jitter {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    fn pause(&self, attempt: u32) -> Duration {
+        let full = BACKOFF_FIRST.saturating_mul(1 << attempt.min(10)).min(BACKOFF_MAX);
+        let micros = u64::try_from(full.as_micros()).unwrap_or(u64::MAX);
+        let mut rng = SplitMix64::new(self.0.fetch_add(1, Ordering::Relaxed));
+        Duration::from_micros(micros / 2 + rng.below(micros / 2 + 1))
+    }
+}
+
+/// The attempts at one store call. The last error stands for all of them, but a write that may have happened once
+/// stays `Unknown`.
+struct Attempts<'a> {
+    inner: &'a Inner,
+    conversation: &'a ConversationId,
+    deadline: Instant,
+    made: u32,
+    unknown: Option<StoreError>,
+}
+
+impl Attempts<'_> {
+    /// Judges an attempt: its result if that is final, or `None`, after a pause, if it is worth another.
+    async fn judge<T>(&mut self, attempt: Result<Result<T, StoreError>, Elapsed>) -> Option<Result<T, StoreError>> {
+        let error = match attempt {
+            Ok(Ok(value)) => return Some(Ok(value)),
+            Ok(Err(error)) => error,
+            Err(_) => StoreError::Unknown(Arc::new(DeadlinePassed)),
+        };
+        match &error {
+            StoreError::Damaged(_) => return Some(Err(error)),
+            StoreError::Throttled => self.inner.note_throttle(self.conversation).await,
+            StoreError::Unknown(_) => self.unknown = self.unknown.take().or_else(|| Some(error.clone())),
+            StoreError::Unavailable(_) => {}
+        }
+        let pause = self.inner.jitter.pause(self.made);
+        if Instant::now() + pause >= self.deadline {
+            return Some(Err(self.unknown.take().unwrap_or(error)));
+        }
+        self.made += 1;
+        self.inner.metrics.store_retries.inc();
+        sleep(pause).await;
+        None
+    }
+}
+
+impl Inner {
+    fn attempts<'a>(&'a self, conversation: &'a ConversationId, deadline: Instant) -> Attempts<'a> {
+        Attempts { inner: self, conversation, deadline, made: 0, unknown: None }
+    }
+
+    pub(super) async fn put(
+        &self,
+        conversation: &ConversationId,
+        put: Put,
+        deadline: Instant,
+    ) -> Result<PutOutcome, StoreError> {
+        let mut attempts = self.attempts(conversation, deadline);
+        loop {
+            let attempt = timeout_at(deadline, self.store.put(put.clone())).await;
+            if let Some(settled) = attempts.judge(attempt).await {
+                return settled;
+            }
+        }
+    }
+
+    pub(super) async fn put_all(
+        &self,
+        conversation: &ConversationId,
+        puts: Vec<Put>,
+        deadline: Instant,
+    ) -> Result<Vec<PutOutcome>, StoreError> {
+        let mut attempts = self.attempts(conversation, deadline);
+        loop {
+            let attempt = timeout_at(deadline, self.store.put_all(puts.clone())).await;
+            if let Some(settled) = attempts.judge(attempt).await {
+                return settled;
+            }
+        }
+    }
+
+    /// One row, by a strong read.
+    pub(super) async fn get(
+        &self,
+        conversation: &ConversationId,
+        key: Key,
+        deadline: Instant,
+    ) -> Result<Option<Record>, StoreError> {
+        let mut attempts = self.attempts(conversation, deadline);
+        loop {
+            let attempt = timeout_at(deadline, self.store.get(vec![key.clone()], Consistency::Strong)).await;
+            if let Some(settled) = attempts.judge(attempt).await {
+                return settled.map(|mut found| found.pop().flatten());
+            }
+        }
+    }
+
+    /// Rows of one partition, through every continuation.
+    pub(super) async fn query(
+        &self,
+        conversation: &ConversationId,
+        query: Query,
+        deadline: Instant,
+    ) -> Result<Vec<(u64, Record)>, StoreError> {
+        let mut attempts = self.attempts(conversation, deadline);
+        loop {
+            let attempt = timeout_at(deadline, query_all(&*self.store, query.clone())).await;
+            if let Some(settled) = attempts.judge(attempt).await {
+                return settled;
+            }
+        }
+    }
+
+    async fn note_throttle(&self, conversation: &ConversationId) {
+        self.metrics.store_throttles.inc();
+        // Heat is advice: if the registry cannot hear it, the next throttle will tell.
+        let _ = self.registry.throttled(conversation).await;
+    }
+}
