@@ -20,6 +20,8 @@ pub enum Violation {
     UnstableBelow { seq: SeqNo, stable_through: u64 },
     #[error("I6: {seq} is in the range looked at, but neither a message nor a gap")]
     SkippedSilently { seq: SeqNo },
+    #[error("I6: the page goes on past {seq}, which is pending")]
+    PassedPending { seq: SeqNo },
     #[error("page out of order or out of its range at {seq}")]
     OutOfOrder { seq: SeqNo },
     #[error("I6: the page says nothing is {side}, but {seq} is")]
@@ -46,6 +48,7 @@ impl std::fmt::Display for Holder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadStart {
     acks: usize,
+    stable_through: u64,
 }
 
 /// What has been seen of one conversation.
@@ -61,7 +64,7 @@ impl History {
     /// To be called before a read is sent off.
     #[must_use]
     pub fn begin_read(&self) -> ReadStart {
-        ReadStart { acks: self.acks.len() }
+        ReadStart { acks: self.acks.len(), stable_through: self.stable_through }
     }
 
     /// Messages acknowledged so far, in the order of their acknowledgement.
@@ -101,19 +104,24 @@ impl History {
     /// A page of `before_seq` (`None`: the newest) came back.
     pub fn older(&mut self, start: ReadStart, before: Option<SeqNo>, page: &OlderPage) -> Result<(), Violation> {
         let ids = page.messages.iter().map(|m| (m.seq, &m.value.message_id));
-        let mut seen = self.take_in(ids.rev(), &page.gaps, page.stable_through)?;
-        if page.messages.windows(2).any(|w| w[0].seq <= w[1].seq) {
-            return Err(Violation::OutOfOrder { seq: page.messages[0].seq });
+        let seen = self.take_in(start, ids.rev(), &page.gaps, page.stable_through)?;
+        if let Some(w) = page.messages.windows(2).find(|w| w[0].seq <= w[1].seq) {
+            return Err(Violation::OutOfOrder { seq: w[1].seq });
+        }
+        let end = before.unwrap_or(SeqNo::END);
+        if let Some(seq) = page.next_before.filter(|next| *next >= end) {
+            return Err(Violation::OutOfOrder { seq });
         }
         let lowest = page.next_before.unwrap_or(SeqNo::FIRST);
-        let top = seen.last_key_value().map(|(seq, _)| *seq);
         // Newest page: whatever was acknowledged above its top is missing from it.
-        let end = before.unwrap_or(SeqNo::END);
         if let Some(range) = SeqRange::until(lowest, end) {
             self.contains_acknowledged(start, range, &seen)?;
         }
+        // Rows are known to reach as high as what was stable before the read began, whatever the page's own top is.
+        let stable = SeqNo::new(start.stable_through).min(end.prev());
+        let top = seen.last_key_value().map(|(seq, _)| *seq).max(stable);
         if let Some(looked_at) = top.and_then(|top| SeqRange::new(lowest, top)) {
-            Self::is_dense(looked_at, &mut seen)?;
+            Self::is_dense(looked_at, &seen)?;
         }
         match seen.keys().find(|s| **s < lowest || **s >= end) {
             Some(&seq) => Err(Violation::OutOfOrder { seq }),
@@ -124,30 +132,41 @@ impl History {
     /// A page of `after_seq` came back.
     pub fn newer(&mut self, start: ReadStart, after: u64, page: &NewerPage) -> Result<(), Violation> {
         let ids = page.messages.iter().map(|m| (m.seq, &m.value.message_id));
-        let mut seen = self.take_in(ids, &page.gaps, page.stable_through)?;
-        if page.messages.windows(2).any(|w| w[0].seq >= w[1].seq) {
-            return Err(Violation::OutOfOrder { seq: page.messages[0].seq });
+        let seen = self.take_in(start, ids, &page.gaps, page.stable_through)?;
+        if let Some(w) = page.messages.windows(2).find(|w| w[0].seq >= w[1].seq) {
+            return Err(Violation::OutOfOrder { seq: w[1].seq });
         }
-        let from = SeqNo::clamped(after + 1);
-        if let Some(looked_at) =
-            SeqRange::new(from, SeqNo::clamped(page.next_after)).filter(|_| page.next_after > after)
-        {
-            self.contains_acknowledged(start, looked_at, &seen)?;
-            Self::is_dense(looked_at, &mut seen)?;
+        if page.next_after < after {
+            return Err(Violation::OutOfOrder { seq: SeqNo::clamped(page.next_after) });
         }
-        if let Some(message) = page.messages.iter().find(|m| m.seq < from || m.seq.get() > page.next_after) {
-            return Err(Violation::OutOfOrder { seq: message.seq });
+        let looked_at = after + 1..=page.next_after;
+        if let Some(range) = SeqRange::until(SeqNo::clamped(after + 1), SeqNo::clamped(page.next_after + 1)) {
+            self.contains_acknowledged(start, range, &seen)?;
+            Self::is_dense(range, &seen)?;
         }
-        let mut known = self.acks[..start.acks].iter().map(|(seq, _)| *seq);
-        match known.find(|seq| page.at_end && seq.get() > page.next_after) {
+        for gap in page.gaps.iter().filter(|g| g.state == GapState::Pending) {
+            if gap.range.from.get() <= page.next_after {
+                return Err(Violation::PassedPending { seq: gap.range.from });
+            }
+        }
+        let voids = page.gaps.iter().filter(|g| g.state == GapState::Void).flat_map(|g| [g.range.from, g.range.to]);
+        if let Some(seq) = page.messages.iter().map(|m| m.seq).chain(voids).find(|s| !looked_at.contains(&s.get())) {
+            return Err(Violation::OutOfOrder { seq });
+        }
+        let acknowledged = self.acks[..start.acks].iter().map(|(seq, _)| *seq);
+        let known = acknowledged.chain(SeqNo::new(start.stable_through)).max();
+        match known.filter(|seq| page.at_end && seq.get() > page.next_after) {
             Some(seq) => Err(Violation::EndedEarly { side: "newer", seq }),
             None => Ok(()),
         }
     }
 
     /// Notes what a page shows of each seq_no: `true` for a message, `false` for a gap.
+    ///
+    /// A page may be older than promises made while it was read: it is held to its own and to those before it began.
     fn take_in<'a>(
         &mut self,
+        start: ReadStart,
         messages: impl Iterator<Item = (SeqNo, &'a MessageId)>,
         gaps: &[Gap],
         stable_through: u64,
@@ -158,15 +177,18 @@ impl History {
             seen.insert(seq, true);
         }
         self.stable_through = self.stable_through.max(stable_through);
+        let stable_through = stable_through.max(start.stable_through);
         for gap in gaps {
             for seq in gap.range.iter() {
-                seen.insert(seq, false);
                 match gap.state {
                     GapState::Void => self.holds(seq, Holder::Void)?,
-                    GapState::Pending if seq.get() <= self.stable_through => {
-                        return Err(Violation::UnstableBelow { seq, stable_through: self.stable_through });
+                    GapState::Pending if seq.get() <= stable_through => {
+                        return Err(Violation::UnstableBelow { seq, stable_through });
                     }
                     GapState::Pending => {}
+                }
+                if seen.insert(seq, false).is_some() {
+                    return Err(Violation::OutOfOrder { seq });
                 }
             }
         }
@@ -188,7 +210,7 @@ impl History {
         Ok(())
     }
 
-    fn is_dense(range: SeqRange, seen: &mut BTreeMap<SeqNo, bool>) -> Result<(), Violation> {
+    fn is_dense(range: SeqRange, seen: &BTreeMap<SeqNo, bool>) -> Result<(), Violation> {
         match range.iter().find(|seq| !seen.contains_key(seq)) {
             Some(seq) => Err(Violation::SkippedSilently { seq }),
             None => Ok(()),

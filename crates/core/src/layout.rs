@@ -231,7 +231,7 @@ mod tests {
             let n = if i % 2 == 0 { 2 } else { 1 };
             layout = layout.raised(layout.horizon().plus(8), n);
         }
-        assert_eq!(layout.epochs().len(), EPOCHS_MAX + 1);
+        assert_eq!(layout.epochs().len(), EPOCHS_MAX);
         assert_eq!(layout.n(), 2);
         let grown = layout.raised(layout.horizon().plus(8), 3);
         assert_eq!(grown.n(), 3);

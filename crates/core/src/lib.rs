@@ -15,5 +15,6 @@ pub mod message;
 pub mod meter;
 pub mod page;
 pub mod record;
+pub mod rng;
 pub mod seq;
 pub mod voids;

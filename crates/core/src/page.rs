@@ -60,8 +60,8 @@ pub struct NewerPage {
 pub fn merge<T>(mut runs: Vec<Vec<Placed<T>>>, order: Order) -> Vec<Placed<T>> {
     let mut rows = if runs.len() == 1 { runs.swap_remove(0) } else { runs.into_iter().flatten().collect() };
     match order {
-        Order::Ascending => rows.sort_by(|a, b| a.seq.cmp(&b.seq)),
-        Order::Descending => rows.sort_by(|a, b| b.seq.cmp(&a.seq)),
+        Order::Ascending => rows.sort_by_key(|row| row.seq),
+        Order::Descending => rows.sort_by_key(|row| std::cmp::Reverse(row.seq)),
     }
     rows
 }
@@ -95,10 +95,10 @@ impl Gaps {
     }
 }
 
-/// How far to read next: as much as is wanted, and more only while nothing but voids was found, so that
-/// no more rows are read than messages are returned and voids are met.
-fn window_len(missing: usize, barren: u64) -> u64 {
-    (missing as u64).max(barren).min(PAGE_LOOKED_AT_MAX)
+/// How far to read next: as much as is wanted, and more only while nothing but gaps was found, so that rows read in
+/// vain are never more than gaps met; and never beyond what a page may look at.
+fn window_len(missing: usize, barren: u64, looked_at: u64) -> u64 {
+    (missing as u64).max(barren).min(PAGE_LOOKED_AT_MAX.saturating_sub(looked_at))
 }
 
 /// An older page in the making: from some seq_no downwards.
@@ -141,13 +141,14 @@ impl Descent {
                 self.pass(run.from);
                 continue;
             }
-            let len = window_len(self.limit - self.messages.len(), self.barren);
+            let len = window_len(self.limit - self.messages.len(), self.barren, self.looked_at);
             let floor = voids.below(next).map_or(SeqNo::FIRST, |run| run.to.next());
             return SeqRange::new(next.minus(len - 1).max(floor), next);
         }
     }
 
-    /// Takes the rows of a range, highest first: all that exist in it, or at least the highest `limit`.
+    /// Takes the rows of a range, highest first: all that exist in it, or at least down to the message that makes the
+    /// page whole. Anything else that is left out would be taken for a hole.
     pub fn absorb(&mut self, range: SeqRange, rows: Vec<Placed<Row>>) {
         let found = self.messages.len();
         let mut looked_down_to = range.to.next();
@@ -243,14 +244,15 @@ impl Ascent {
                 self.after = run.to.get();
                 continue;
             }
-            let len = window_len(self.limit - self.messages.len(), self.barren);
-            let ceiling = voids.above(next).and_then(|run| run.from.prev()).unwrap_or(SeqNo::END);
-            return SeqRange::new(next, next.plus(len - 1).min(ceiling));
+            let len = window_len(self.limit - self.messages.len(), self.barren, self.looked_at);
+            let end = voids.above(next).map_or(SeqNo::END, |run| run.from);
+            return SeqRange::until(next, next.plus(len).min(end));
         }
     }
 
-    /// Takes the rows of a range, lowest first, at least up to the page's limit. `head` is the highest row known:
-    /// a hole below it is a pending gap and ends the page; a hole above it is the end of the conversation.
+    /// Takes the rows of a range, lowest first: all that exist in it, or at least up to the message that makes the page
+    /// whole. `head` is the highest row known: a hole below it is a pending gap and ends the page; a hole above it is
+    /// the end of the conversation.
     pub fn absorb(&mut self, range: SeqRange, rows: Vec<Placed<Row>>, head: Option<SeqNo>) {
         let (found, came_from) = (self.messages.len(), self.after);
         let mut rows = rows.into_iter().peekable();
@@ -291,5 +293,7 @@ impl Ascent {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod model;
 #[cfg(test)]
 mod tests;

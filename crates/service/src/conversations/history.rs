@@ -26,9 +26,17 @@ struct NotARow(SeqNo);
 /// Whose rows are read, by which layout, until when.
 #[derive(Clone, Copy)]
 pub(super) struct Reading<'a> {
-    pub(super) known: &'a Known,
-    pub(super) layout: &'a Layout,
-    pub(super) deadline: Instant,
+    known: &'a Known,
+    layout: &'a Layout,
+    deadline: Instant,
+    /// Below it every place had a row before the read began, so a hole there is loss.
+    resolved: SeqNo,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(known: &'a Known, layout: &'a Layout, deadline: Instant) -> Self {
+        Self { known, layout, deadline, resolved: known.frontier(Frontier::resolved) }
+    }
 }
 
 /// Rows of a range, and the part of it that they are the whole of.
@@ -52,17 +60,15 @@ impl Inner {
             None => self.current_control(known, deadline).await?,
         };
         let Some(control) = control else { return Ok(Descent::new(None, limit).finish(0)) };
-        let reading = Reading { known, layout: &control.layout, deadline };
+        let reading = Reading::new(known, &control.layout, deadline);
         let top = before.map_or(control.layout.horizon(), |b| b.min(control.layout.horizon())).prev();
         let mut descent = self.descent(reading, top, limit, before.is_none()).await?;
         while let Some(window) = descent.window(&control.voids) {
             let rows = self.read_window(reading, window, Order::Descending).await?;
             descent.absorb(window, rows);
         }
-        for hole in descent.pending() {
-            self.met_hole(known, hole);
-        }
-        let page = descent.finish(known.frontier(Frontier::stable_through));
+        let stable_through = self.met_holes(known, descent.pending());
+        let page = descent.finish(stable_through);
         self.metrics.rows_returned.inc_by(page.messages.len() as u64);
         Ok(page)
     }
@@ -98,13 +104,14 @@ impl Inner {
         let deadline = Instant::now() + self.config.read_deadline;
         let mut ascent = Ascent::new(after, limit);
         let mut current: Option<Arc<ControlRecord>> = None;
+        let mut cut_short = false;
         loop {
             let (head, known_control) = (known.frontier(Frontier::head), known.control());
             let no_voids = VoidRuns::default();
             let voids = known_control.as_ref().map_or(&no_voids, |c| &c.voids);
             let Some(window) = ascent.window(voids) else { break };
             if let Some(control) = known_control.filter(|_| head > Some(window.to)) {
-                let reading = Reading { known, layout: &control.layout, deadline };
+                let reading = Reading::new(known, &control.layout, deadline);
                 let rows = self.read_window(reading, window, Order::Ascending).await?;
                 ascent.absorb(window, rows, head);
                 continue;
@@ -115,19 +122,20 @@ impl Inner {
             }
             let Some(control) = &current else { break };
             let Some(tail) = SeqRange::until(window.from, control.layout.horizon()) else { break };
-            let reading = Reading { known, layout: &control.layout, deadline };
+            let reading = Reading::new(known, &control.layout, deadline);
             let ahead = usize::try_from(window.count()).unwrap_or(limit) + 1;
             let found = self.read_rows(reading, tail, Order::Ascending, Consistency::Strong, Some(ahead)).await?;
             let Rows { mut rows, covered } = found;
+            cut_short = covered.to < tail.to;
             self.note_rows(reading, tail, &rows);
             rows.retain(|row| covered.contains(row.seq));
             self.check_loss(reading, covered, &rows)?;
             ascent.absorb(covered, rows, known.frontier(Frontier::head));
         }
-        for hole in ascent.pending() {
-            self.met_hole(known, hole);
-        }
-        let page = known.frontier(|f| ascent.finish(f.head(), f.stable_through()));
+        let stable_through = self.met_holes(known, ascent.pending());
+        let beyond = SeqNo::clamped(ascent.after() + 1);
+        let head = known.frontier(Frontier::head).max(cut_short.then_some(beyond));
+        let page = ascent.finish(head, stable_through);
         self.metrics.rows_returned.inc_by(page.messages.len() as u64);
         Ok(page)
     }
@@ -140,7 +148,7 @@ impl Inner {
             None => self.current_control(known, deadline).await?,
         };
         let Some(control) = control.filter(|c| seq < c.layout.horizon()) else { return Ok(Lookup::BeyondHead) };
-        let reading = Reading { known, layout: &control.layout, deadline };
+        let reading = Reading::new(known, &control.layout, deadline);
         let mut rows = self.read_window(reading, SeqRange::single(seq), Order::Ascending).await?;
         if let Some(row) = rows.pop() {
             return Ok(row.value.map_or(Lookup::Void, Lookup::Message));
@@ -153,7 +161,7 @@ impl Inner {
         if head < Some(seq) {
             return Ok(Lookup::BeyondHead);
         }
-        self.met_hole(known, SeqRange::single(seq));
+        self.met_holes(known, std::iter::once(SeqRange::single(seq)));
         Ok(Lookup::Pending)
     }
 
@@ -183,7 +191,7 @@ impl Inner {
         deadline: Instant,
     ) -> Result<Option<SeqNo>, ReadError> {
         let Some(top) = layout.horizon().prev() else { return Ok(None) };
-        let reading = Reading { known, layout, deadline };
+        let reading = Reading::new(known, layout, deadline);
         let found = self.read_top(reading, top, 1).await?;
         Ok(found.map(|rows| {
             self.note_rows(reading, rows.covered, &rows.rows);
@@ -230,8 +238,7 @@ impl Inner {
         window: SeqRange,
         order: Order,
     ) -> Result<Vec<Placed<Row>>, ReadError> {
-        let resolved = reading.known.frontier(Frontier::resolved);
-        if window.to < resolved {
+        if window.to < reading.resolved {
             let rows = self.read_rows(reading, window, order, Consistency::Eventual, None).await?.rows;
             if rows.len() as u64 == window.count() {
                 return Ok(rows);
@@ -244,10 +251,8 @@ impl Inner {
     }
 
     fn check_loss(&self, reading: Reading<'_>, range: SeqRange, rows: &[Placed<Row>]) -> Result<(), ReadError> {
-        let resolved = reading.known.frontier(Frontier::resolved);
-        let Some(due) = SeqRange::until(range.from, resolved).and_then(|below| below.intersect(range)) else {
-            return Ok(());
-        };
+        let resolved = SeqRange::until(range.from, reading.resolved);
+        let Some(due) = resolved.and_then(|resolved| resolved.intersect(range)) else { return Ok(()) };
         if rows.iter().filter(|row| due.contains(row.seq)).count() as u64 == due.count() {
             return Ok(());
         }
@@ -330,9 +335,16 @@ impl Inner {
         run.into_iter().for_each(|r| reading.known.saw(r));
     }
 
-    fn met_hole(&self, known: &Known, hole: SeqRange) {
-        self.metrics.pending_gaps_seen.inc();
-        self.watch(known, hole);
+    /// Remembers the holes of a page. Answers how far all is final, as far as can be said beside those holes, which
+    /// may have been filled since the page was read.
+    fn met_holes(&self, known: &Known, holes: impl Iterator<Item = SeqRange>) -> u64 {
+        let mut stable_through = known.frontier(Frontier::stable_through);
+        for hole in holes {
+            self.metrics.pending_gaps_seen.inc();
+            self.watch(known, hole);
+            stable_through = stable_through.min(hole.from.get() - 1);
+        }
+        stable_through
     }
 }
 

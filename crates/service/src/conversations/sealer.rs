@@ -113,7 +113,7 @@ impl Inner {
         voids: &mut Vec<SeqNo>,
     ) -> Result<(), AppendError> {
         let control = known.control().ok_or(AppendError::Unsettled(None))?;
-        let reading = Reading { known, layout: &control.layout, deadline };
+        let reading = Reading::new(known, &control.layout, deadline);
         let rows = self.read_rows(reading, step, Order::Ascending, Consistency::Strong, None).await?.rows;
         voids.extend(rows.iter().filter(|row| row.value.is_none()).map(|row| row.seq));
         let holes = holes(step, &rows);

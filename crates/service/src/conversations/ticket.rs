@@ -36,7 +36,7 @@ impl Inner {
     pub(super) async fn tickets(
         self: &Arc<Self>,
         known: &Arc<Known>,
-        request: TicketRequest,
+        mut request: TicketRequest,
         deadline: Instant,
     ) -> Result<SeqNo, AppendError> {
         let conversation = &known.conversation;
@@ -49,6 +49,8 @@ impl Inner {
                 Tickets::Exhausted { next, horizon } => {
                     let need = Need { next, count: request.count, horizon };
                     self.extend(known, need, deadline).await?;
+                    // Metered already, though nothing was issued.
+                    request.wcu = 0;
                 }
                 Tickets::Absent => self.sync(known, request.count, deadline).await?,
             }

@@ -1,0 +1,134 @@
+//! After the faults have ended: everything works again, and what is stored is what was promised.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use saltern_core::control::ControlRecord;
+use saltern_core::key::Key;
+use saltern_core::record::Record;
+use saltern_core::seq::{SeqNo, SeqRange};
+use saltern_registry::faulty::RegistryFaultPlan;
+use saltern_store::faulty::FaultPlan;
+use tokio::time::sleep;
+
+use crate::world::World;
+use crate::{Broken, clients};
+
+pub(crate) async fn check(world: &Arc<World>) {
+    world.note("faults end".into());
+    world.store.set_plan(FaultPlan::default());
+    world.registry.set_plan(RegistryFaultPlan::default());
+    world.registry.set_down(false);
+    // Writes that were late land; watched holes are sealed.
+    sleep(Duration::from_secs(6)).await;
+    for conversation in 0..world.plan.conversations {
+        appends_work(world, conversation).await;
+        whole_history(world, conversation).await;
+        if world.broken().is_some() {
+            return;
+        }
+        stored_rows(world, conversation);
+    }
+}
+
+/// On every server, at once; the second to each is a replay.
+async fn appends_work(world: &Arc<World>, conversation: usize) {
+    for server in 0..world.plan.servers {
+        let name = format!("{conversation}final{server}");
+        for _ in 0..2 {
+            if !clients::send(world, server, conversation, std::slice::from_ref(&name)).await {
+                world.fail(Broken::NeverHealed(format!("append of {name} on s{server} failed")));
+            }
+        }
+    }
+}
+
+/// Reads everything, both ways. After the first pass holes are known, and soon sealed.
+async fn whole_history(world: &Arc<World>, conversation: usize) {
+    let server = world.plan.servers - 1;
+    for last in [false, true] {
+        let mut before = None;
+        while let Some(Some(next)) = clients::older(world, server, conversation, before, 20).await {
+            before = Some(next);
+        }
+        let mut all = Vec::new();
+        let mut after = 0;
+        loop {
+            let Some((next, at_end, names)) = clients::newer(world, server, conversation, after, 20).await else {
+                return world.fail(Broken::NeverHealed("reads fail".into()));
+            };
+            all.extend(names);
+            if at_end {
+                break;
+            }
+            if next == after {
+                if last {
+                    world.fail(Broken::NeverHealed(format!("a gap after {after} stays pending")));
+                }
+                break;
+            }
+            after = next;
+        }
+        if last {
+            check_tail(world, conversation, &all);
+        }
+        sleep(Duration::from_secs(4)).await;
+    }
+}
+
+/// Whoever followed the conversation has seen exactly its beginning.
+fn check_tail(world: &World, conversation: usize, all: &[String]) {
+    let (after, seen) = world.tail(conversation);
+    if !all.starts_with(&seen) {
+        world.fail(Broken::NeverHealed(format!("a tailing client at {after} saw {seen:?}, but there is {all:?}")));
+    }
+    let missing: Vec<_> =
+        world.history(conversation, |h| h.acknowledged().to_vec()).into_iter().map(|(_, id)| id.to_string()).collect();
+    if let Some(lost) = missing.iter().find(|id| !all.contains(id)) {
+        world.fail(Broken::NeverHealed(format!("{lost} was acknowledged, but is not in the history")));
+    }
+}
+
+/// I2, I3, I4 in the store itself: each message in one row, each row where the layout says, each claim at its row.
+fn stored_rows(world: &World, conversation: usize) {
+    let id = world.conversation(conversation);
+    let rows: BTreeMap<Key, Record> = world.memory.rows().into_iter().collect();
+    let Some(Record::Control(control)) = rows.get(&Key::control(&id)) else {
+        return world.fail(Broken::Rows("no control record".into()));
+    };
+    world.note_spreads(control.layout.epochs().iter().map(|e| e.n));
+    let mut messages = BTreeSet::new();
+    let below = SeqRange::until(SeqNo::FIRST, control.layout.horizon());
+    for seq in below.into_iter().flat_map(SeqRange::iter) {
+        match row_at(control, &id, seq).and_then(|key| rows.get(&key)) {
+            Some(Record::Message(row)) => {
+                if !messages.insert(row.message_id.clone()) {
+                    world.fail(Broken::Rows(format!("{} is stored twice", row.message_id)));
+                }
+                match rows.get(&Key::claim(&id, &row.message_id)) {
+                    Some(Record::Claim(claim)) if claim.seq == seq && claim.digest == row.digest => {}
+                    other => world.fail(Broken::Rows(format!("claim of {} at {seq} is {other:?}", row.message_id))),
+                }
+            }
+            None if seq < control.resolved => {
+                world.fail(Broken::Rows(format!("{seq} is resolved, but has no row")));
+            }
+            _ => {}
+        }
+    }
+    let stored =
+        rows.values().filter(|r| matches!(r, Record::Message(row) if belongs(conversation, row.message_id.as_str())));
+    if stored.count() != messages.len() {
+        world.fail(Broken::Rows("a message lies where no layout looks".into()));
+    }
+}
+
+fn row_at(control: &ControlRecord, id: &saltern_core::ids::ConversationId, seq: SeqNo) -> Option<Key> {
+    Some(Key::row(id, control.layout.salt(seq)?, seq))
+}
+
+/// Message ids begin with the number of their conversation.
+fn belongs(conversation: usize, message: &str) -> bool {
+    message.starts_with(&conversation.to_string())
+}
