@@ -5,6 +5,7 @@ pub mod conformance;
 pub mod embedded;
 pub mod faulty;
 pub mod memory;
+mod misuse;
 pub mod port;
 
 pub use port::{

@@ -139,9 +139,11 @@ pub async fn query_all(store: &dyn Store, mut query: Query) -> Result<Vec<(u64, 
     let mut rows = Vec::new();
     loop {
         let page = store.query(query.clone()).await?;
+        query.limit = query.limit.saturating_sub(page.rows.len());
         rows.extend(page.rows);
-        let Some(resume) = page.resume.filter(|_| rows.len() < query.limit) else { return Ok(rows) };
+        let Some(resume) = page.resume.filter(|_| query.limit > 0) else { return Ok(rows) };
         match query.order {
+            Order::Ascending if resume == u64::MAX => return Ok(rows),
             Order::Ascending => query.from = resume + 1,
             Order::Descending if resume == 0 => return Ok(rows),
             Order::Descending => query.to = resume - 1,

@@ -62,7 +62,11 @@ impl Inner {
         let Some(control) = control else { return Ok(Descent::new(None, limit).finish(0)) };
         let reading = Reading::new(known, &control.layout, deadline);
         let top = before.map_or(control.layout.horizon(), |b| b.min(control.layout.horizon())).prev();
-        let mut descent = self.descent(reading, top, limit, before.is_none()).await?;
+        let Some(top) = top else { return Ok(Descent::new(None, limit).finish(0)) };
+        let mut descent = match before {
+            None => self.descent_from_head(reading, top, limit).await?,
+            Some(_) => self.descent_from(reading, top, limit, &control.voids).await?,
+        };
         while let Some(window) = descent.window(&control.voids) {
             let rows = self.read_window(reading, window, Order::Descending).await?;
             descent.absorb(window, rows);
@@ -73,29 +77,41 @@ impl Inner {
         Ok(page)
     }
 
-    /// Starts a page at `top`, or at the head if that is lower; the newest page has its first rows at once.
-    async fn descent(
-        &self,
-        reading: Reading<'_>,
-        top: Option<SeqNo>,
-        limit: usize,
-        newest: bool,
-    ) -> Result<Descent, ReadError> {
-        let Some(top) = top else { return Ok(Descent::new(None, limit)) };
-        if !newest {
-            if reading.known.frontier(Frontier::head) >= Some(top) || self.exists(reading, top).await? {
-                return Ok(Descent::new(Some(top), limit));
-            }
-            let head = self.find_head(reading.known, reading.layout, reading.deadline).await?;
-            return Ok(Descent::new(head.map(|h| h.min(top)), limit));
-        }
+    /// Starts the newest page, with its first rows.
+    async fn descent_from_head(&self, reading: Reading<'_>, top: SeqNo, limit: usize) -> Result<Descent, ReadError> {
         let Some(Rows { rows, covered }) = self.read_top(reading, top, limit).await? else {
             return Ok(Descent::new(None, limit));
         };
-        let mut descent = Descent::new(Some(covered.to), limit);
-        self.note_rows(reading, covered, &rows);
         self.check_loss(reading, covered, &rows)?;
+        self.note_rows(reading, covered, &rows);
+        let mut descent = Descent::new(Some(covered.to), limit);
         descent.absorb(covered, rows);
+        Ok(descent)
+    }
+
+    /// Starts a page at `top`, or at the head if that is lower. Only if there is no row at `top` and none is known
+    /// above it does it take more than the page's own rows to tell.
+    async fn descent_from(
+        &self,
+        reading: Reading<'_>,
+        top: SeqNo,
+        limit: usize,
+        voids: &VoidRuns,
+    ) -> Result<Descent, ReadError> {
+        let mut descent = Descent::new(Some(top), limit);
+        if reading.known.frontier(Frontier::head) >= Some(top) {
+            return Ok(descent);
+        }
+        let Some(window) = descent.window(voids) else { return Ok(descent) };
+        let rows = self.read_window(reading, window, Order::Descending).await?;
+        let row_at_top = window.to < top || rows.first().is_some_and(|row| row.seq == top);
+        if !row_at_top {
+            let head = self.find_head(reading.known, reading.layout, reading.deadline).await?;
+            if head < Some(top) {
+                return Ok(Descent::new(head, limit));
+            }
+        }
+        descent.absorb(window, rows);
         Ok(descent)
     }
 
@@ -223,11 +239,6 @@ impl Inner {
                 None => return Ok(None),
             }
         }
-    }
-
-    async fn exists(&self, reading: Reading<'_>, seq: SeqNo) -> Result<bool, ReadError> {
-        let rows = self.read_window(reading, SeqRange::single(seq), Order::Ascending).await?;
-        Ok(!rows.is_empty())
     }
 
     /// All rows of a range that may have holes only above what is resolved: a hole below is looked at once more, with

@@ -107,24 +107,23 @@ impl Directory {
         }
         let known = Arc::new(Known::new(conversation.clone()));
         shard.put(conversation.clone(), Arc::clone(&known));
-        if shard.len() > self.per_shard_max {
-            forget_idlest(&mut shard);
-        }
+        while shard.len() > self.per_shard_max && forget_idlest(&mut shard) {}
         known
     }
 }
 
 /// Forgets the idlest conversation that nobody is using: were one in use forgotten, its user would learn news that
-/// the next one to look would not have.
-fn forget_idlest(shard: &mut LruCache<ConversationId, Arc<Known>>) {
+/// the next one to look would not have. `false` if all are in use.
+fn forget_idlest(shard: &mut LruCache<ConversationId, Arc<Known>>) -> bool {
     for _ in 0..shard.len() {
         match shard.pop_lru() {
             Some((conversation, known)) if Arc::strong_count(&known) > 1 => {
                 shard.put(conversation, known);
             }
-            _ => return,
+            _ => return true,
         }
     }
+    false
 }
 
 #[cfg(test)]

@@ -1,0 +1,148 @@
+//! The one thread that writes. It judges every waiting request, syncs all of them at once, and then answers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use fjall::Slice;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::codec;
+use super::engine::Engine;
+use super::error::{EngineFailure, read_failed};
+use super::metrics::EmbeddedMetrics;
+use super::options::COMMIT_BYTES_MAX;
+use super::physical::Space;
+use crate::port::{Condition, StoreError};
+
+pub(super) enum Message {
+    Write(Request),
+    /// Ends the thread, with everything in tables.
+    Close(oneshot::Sender<Result<(), EngineFailure>>),
+}
+
+/// Writes that are applied together or not at all.
+pub(super) struct Request {
+    pub(super) writes: Vec<Write>,
+    pub(super) answer: oneshot::Sender<Answer>,
+}
+
+pub(super) struct Write {
+    pub(super) space: Space,
+    pub(super) key: Slice,
+    pub(super) value: Slice,
+    pub(super) condition: Condition,
+}
+
+/// Rows in the way travel as bytes: to decode them is the caller's work.
+pub(super) enum Verdict {
+    Applied,
+    Refused(Option<Slice>),
+}
+
+pub(super) type Answer = Result<Vec<Verdict>, StoreError>;
+
+pub(super) struct Committer {
+    pub(super) engine: Engine,
+    pub(super) failure: Arc<watch::Sender<Option<EngineFailure>>>,
+    pub(super) metrics: EmbeddedMetrics,
+    pub(super) batch_max: usize,
+}
+
+/// Judged requests on their way to disk.
+#[derive(Default)]
+struct Batch {
+    /// What later requests of the same batch must already see. One value per key: the engine numbers a batch as a
+    /// whole, and could not tell two writes of one key apart.
+    written: HashMap<(Space, Slice), Slice>,
+    bytes: usize,
+    answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+}
+
+impl Committer {
+    pub(super) fn run(self, mut queue: mpsc::Receiver<Message>) {
+        let mut messages = Vec::new();
+        while queue.blocking_recv_many(&mut messages, self.batch_max.max(1)) > 0 {
+            self.metrics.waiting(queue.len());
+            let mut batch = Batch::default();
+            for message in messages.drain(..) {
+                match message {
+                    Message::Write(request) => self.take_up(request, &mut batch),
+                    Message::Close(closed) => {
+                        self.commit(std::mem::take(&mut batch));
+                        queue.close();
+                        // Whoever asked may have gone; closing goes on.
+                        let _ = closed.send(self.close());
+                    }
+                }
+            }
+            self.commit(batch);
+        }
+    }
+
+    fn failed(&self) -> Option<EngineFailure> {
+        self.failure.borrow().clone()
+    }
+
+    fn fail(&self, failure: EngineFailure) {
+        tracing::error!(error = &failure as &dyn std::error::Error, "store has failed");
+        self.failure.send_replace(Some(failure));
+    }
+
+    fn close(&self) -> Result<(), EngineFailure> {
+        self.failed().map_or(Ok(()), Err)?;
+        self.engine.flush()?;
+        self.failure.send_replace(Some(EngineFailure::Closed));
+        Ok(())
+    }
+
+    fn take_up(&self, request: Request, batch: &mut Batch) {
+        if let Some(failure) = self.failed() {
+            let _ = request.answer.send(Err(failure.into()));
+            return;
+        }
+        let verdicts = request.writes.iter().map(|write| self.judge(write, batch)).collect::<Result<Vec<_>, _>>();
+        if let Ok(verdicts) = &verdicts
+            && verdicts.iter().all(|verdict| matches!(verdict, Verdict::Applied))
+        {
+            for write in request.writes {
+                batch.bytes += write.key.len() + write.value.len();
+                batch.written.insert((write.space, write.key), write.value);
+            }
+        }
+        batch.answers.push((request.answer, verdicts));
+        if batch.bytes >= COMMIT_BYTES_MAX {
+            self.commit(std::mem::take(batch));
+        }
+    }
+
+    fn judge(&self, write: &Write, batch: &Batch) -> Result<Verdict, StoreError> {
+        let present = match batch.written.get(&(write.space, write.key.clone())) {
+            Some(row) => Some(row.clone()),
+            None => self.engine.space(write.space).get(&write.key).map_err(read_failed)?,
+        };
+        let version = present.as_deref().map(codec::version).transpose()?;
+        Ok(if write.condition.holds(version) { Verdict::Applied } else { Verdict::Refused(present) })
+    }
+
+    fn commit(&self, batch: Batch) {
+        let requests = batch.answers.len();
+        if !batch.written.is_empty() {
+            let began = Instant::now();
+            let writes = batch.written.into_iter().map(|((space, key), value)| (space, key, value));
+            if let Err(failure) = self.engine.commit(writes.collect()) {
+                let unknown = StoreError::Unknown(Arc::new(failure.clone()));
+                self.fail(failure);
+                for (answer, _) in batch.answers {
+                    let _ = answer.send(Err(unknown.clone()));
+                }
+                return;
+            }
+            self.metrics.committed(requests, began.elapsed());
+        }
+        for (answer, verdicts) in batch.answers {
+            // A caller that has gone counts its write as unknown.
+            let _ = answer.send(verdicts);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The folder around the engine: whose it is, who has it open, and that nothing of it is missing.
+//!
+//! ```text
+//! SALTERN   says that the folder is ours, and in which format; there once the folder is complete
+//! LOCK      locked while a process has the folder open; says which
+//! engine/   the engine's own files
+//! ```
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use super::error::{Holder, OpenError};
+use super::journal;
+
+const MARKER: &str = "SALTERN";
+/// Stands in for the marker until the engine's files are complete. Nothing has been acknowledged while it is there.
+const UNFINISHED: &str = "SALTERN.new";
+const LOCK: &str = "LOCK";
+const ENGINE: &str = "engine";
+
+const FORMAT_NAME: &str = "embedded format ";
+const FORMAT: u32 = 1;
+
+/// Files without which the engine would start afresh and remove what is left of the old data.
+const ESSENTIAL: [&str; 5] = ["version", "lock", "keyspaces/0/current", "keyspaces/1/current", "keyspaces/2/current"];
+
+pub(super) struct Folder {
+    path: PathBuf,
+    lock: File,
+    fresh: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0} is missing")]
+struct Missing(&'static str);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Nothing,
+    Unfinished,
+    Complete,
+}
+
+impl Folder {
+    /// Makes the folder ours and ready for the engine. What is not ours, or not whole, is left as it is.
+    pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
+        create(path).map_err(|error| OpenError::io(path, error))?;
+        examine(path)?;
+        let lock = acquire(path)?;
+        // Again, now that nobody else can be creating it.
+        let content = examine(path)?;
+        let folder = Self { path: path.to_owned(), lock, fresh: content != Content::Complete };
+        folder.announce(None).map_err(|error| OpenError::io(path, error))?;
+        match content {
+            Content::Complete => folder.check_engine()?,
+            Content::Unfinished | Content::Nothing => {
+                folder.begin(content).map_err(|error| OpenError::io(path, error))?;
+            }
+        }
+        Ok(folder)
+    }
+
+    pub(super) fn engine(&self) -> PathBuf {
+        self.path.join(ENGINE)
+    }
+
+    fn begin(&self, content: Content) -> io::Result<()> {
+        if content == Content::Unfinished && self.engine().try_exists()? {
+            std::fs::remove_dir_all(self.engine())?;
+        }
+        let mut marker = File::create(self.path.join(UNFINISHED))?;
+        writeln!(marker, "{FORMAT_NAME}{FORMAT}")?;
+        marker.sync_all()?;
+        sync_dir(&self.path)
+    }
+
+    /// The engine's files are there: from now on rows may be acknowledged.
+    pub(super) fn finish(&self) -> Result<(), OpenError> {
+        let finish = || {
+            if self.fresh {
+                sync_dir(&self.engine())?;
+                std::fs::rename(self.path.join(UNFINISHED), self.path.join(MARKER))?;
+                sync_dir(&self.path)?;
+            }
+            Ok(())
+        };
+        finish().map_err(|error| OpenError::io(&self.path, error))
+    }
+
+    fn check_engine(&self) -> Result<(), OpenError> {
+        for file in ESSENTIAL {
+            let there = self.engine().join(file).try_exists().map_err(|error| OpenError::io(&self.path, error))?;
+            if !there {
+                return Err(OpenError::damaged(&self.path, Missing(file)));
+            }
+        }
+        journal::check(&self.engine()).map_err(|damage| OpenError::damaged(&self.path, damage))
+    }
+
+    /// Tells others who has the folder, and where to reach it.
+    pub(super) fn announce(&self, address: Option<&str>) -> io::Result<()> {
+        let mut lock = &self.lock;
+        lock.set_len(0)?;
+        lock.rewind()?;
+        writeln!(lock, "{}", std::process::id())?;
+        address.map_or(Ok(()), |address| writeln!(lock, "{address}"))
+    }
+}
+
+/// Creates what is missing of the path, so that it survives a power cut.
+fn create(path: &Path) -> io::Result<()> {
+    let missing: Vec<_> = path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).collect();
+    std::fs::create_dir_all(path)?;
+    for dir in missing {
+        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        sync_dir(parent)?;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn sync_dir(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_dir(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+fn examine(path: &Path) -> Result<Content, OpenError> {
+    let io_error = |error| OpenError::io(path, error);
+    let format = match std::fs::read(path.join(MARKER)) {
+        Ok(marker) => format_of(&marker).ok_or_else(|| OpenError::NotOurs(path.to_owned()))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return unmarked(path),
+        Err(error) => return Err(io_error(error)),
+    };
+    if format > FORMAT {
+        return Err(OpenError::NewerFormat { folder: path.to_owned(), format });
+    }
+    Ok(Content::Complete)
+}
+
+fn format_of(marker: &[u8]) -> Option<u32> {
+    std::str::from_utf8(marker).ok()?.trim_end().strip_prefix(FORMAT_NAME)?.parse().ok().filter(|format| *format > 0)
+}
+
+fn unmarked(path: &Path) -> Result<Content, OpenError> {
+    let io_error = |error| OpenError::io(path, error);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(io_error)? {
+        names.push(entry.map_err(io_error)?.file_name());
+    }
+    let unfinished = names.iter().any(|name| name == UNFINISHED);
+    let ours = |name: &str| name == LOCK || (unfinished && (name == UNFINISHED || name == ENGINE));
+    if !names.iter().all(|name| name.to_str().is_some_and(ours)) {
+        return Err(OpenError::NotOurs(path.to_owned()));
+    }
+    Ok(if unfinished { Content::Unfinished } else { Content::Nothing })
+}
+
+fn acquire(path: &Path) -> Result<File, OpenError> {
+    let io_error = |error| OpenError::io(path, error);
+    let mut options = OpenOptions::new();
+    let mut lock =
+        options.read(true).write(true).create(true).truncate(false).open(path.join(LOCK)).map_err(io_error)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::Error(error)) => Err(io_error(error)),
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            // The holder may be unreadable; that it is locked is the news.
+            let _ = lock.read_to_string(&mut text);
+            Err(OpenError::Locked { folder: path.to_owned(), holder: holder(&text) })
+        }
+    }
+}
+
+fn holder(text: &str) -> Holder {
+    let mut lines = text.lines();
+    Holder {
+        process: lines.next().and_then(|line| line.parse().ok()),
+        address: lines.next().filter(|line| !line.is_empty()).map(str::to_owned),
+    }
+}

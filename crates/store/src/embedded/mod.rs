@@ -1,0 +1,23 @@
+//! Rows in a folder of one process: fjall behind one thread that commits for everyone.
+//!
+//! Writers queue up, the commit thread judges and syncs all that are waiting at once, and only then answers (S2).
+//! A row enters what readers see after its sync, so nothing is ever read that a power cut could take back (S5).
+
+mod codec;
+mod commit;
+mod engine;
+mod error;
+mod folder;
+mod journal;
+mod metrics;
+mod options;
+mod physical;
+mod store;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::{EngineFailure, Holder, OpenError};
+pub use metrics::EmbeddedMetrics;
+pub use options::EmbeddedOptions;
+pub use store::EmbeddedStore;

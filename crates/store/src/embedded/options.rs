@@ -1,0 +1,38 @@
+const MIB: u64 = 1_024 * 1_024;
+
+/// How much the store may take of the machine. The defaults stay far below 1 GiB of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmbeddedOptions {
+    /// Blocks of tables kept in memory.
+    pub cache_bytes: u64,
+    /// A keyspace's writes in memory before they are flushed to a table. There are two keyspaces, each with up to four
+    /// such buffers while flushes lag. Kept by the folder: counts only when the folder is created.
+    pub memtable_bytes: u64,
+    /// Journals on disk; at least 64 MiB.
+    pub journal_bytes: u64,
+    /// Requests that may wait for the commit thread; further ones wait to be let in.
+    pub queue_max: usize,
+    /// Requests that one commit may take up.
+    pub batch_max: usize,
+}
+
+impl Default for EmbeddedOptions {
+    fn default() -> Self {
+        Self {
+            cache_bytes: 128 * MIB,
+            memtable_bytes: 32 * MIB,
+            journal_bytes: 256 * MIB,
+            queue_max: 1_024,
+            batch_max: 1_024,
+        }
+    }
+}
+
+/// Below this the engine panics.
+pub(super) const JOURNAL_BYTES_MIN: u64 = 64 * MIB;
+/// Values that one commit takes up before it goes to disk.
+pub(super) const COMMIT_BYTES_MAX: usize = 4 * 1_024 * 1_024;
+/// Values of one page of a query, as in DynamoDB.
+pub(super) const PAGE_BYTES_MAX: usize = 1_024 * 1_024;
+/// Well below the usual limit of 1,024 open files, which connections need too.
+pub(super) const OPEN_TABLES_MAX: usize = 256;

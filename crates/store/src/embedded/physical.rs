@@ -1,0 +1,80 @@
+//! Where a row lives in the engine. What stands here is persisted.
+
+use fjall::Slice;
+use saltern_core::key::{Key, PartitionKey};
+
+/// Ends the partition key. It holds no control character, so no partition is a prefix of another.
+const SEPARATOR: u8 = 0;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Space {
+    /// Messages, voids and control records.
+    Rows,
+    /// Claims, which are only ever read by their exact key: apart, so that histories stay dense.
+    Claims,
+}
+
+impl Space {
+    /// The first `#` of a key is ours, since `enc` lets none through.
+    pub(super) fn of(partition: &PartitionKey) -> Self {
+        match partition.as_str().split_once('#') {
+            Some((_, kind)) if kind.starts_with("id#") => Self::Claims,
+            _ => Self::Rows,
+        }
+    }
+}
+
+pub(super) fn physical_key(key: &Key) -> Slice {
+    physical(&key.partition, key.sort).into()
+}
+
+pub(super) fn physical(partition: &PartitionKey, sort: u64) -> Vec<u8> {
+    let partition = partition.as_str().as_bytes();
+    let mut bytes = Vec::with_capacity(partition.len() + 1 + size_of::<u64>());
+    bytes.extend_from_slice(partition);
+    bytes.push(SEPARATOR);
+    bytes.extend_from_slice(&sort.to_be_bytes());
+    bytes
+}
+
+/// The sort half of a physical key.
+pub(super) fn sort_of(physical: &[u8]) -> Option<u64> {
+    physical.last_chunk().map(|sort| u64::from_be_bytes(*sort))
+}
+
+#[cfg(test)]
+mod tests {
+    use saltern_core::ids::{ConversationId, MessageId};
+    use saltern_core::layout::Salt;
+    use saltern_core::seq::SeqNo;
+
+    use super::*;
+
+    fn conversation(text: &str) -> ConversationId {
+        ConversationId::new(text).unwrap()
+    }
+
+    /// Golden bytes: these keys are in people's folders.
+    #[test]
+    fn keys_are_pinned() {
+        let c = conversation("a#1");
+        let seq = SeqNo::clamped(0x0102_0304);
+        assert_eq!(&*physical_key(&Key::row(&c, Salt::Unsalted, seq)), b"a%231\0\0\0\0\0\x01\x02\x03\x04");
+        assert_eq!(&*physical_key(&Key::row(&c, Salt::Of(7), seq)), b"a%231#7\0\0\0\0\0\x01\x02\x03\x04");
+        assert_eq!(&*physical_key(&Key::control(&c)), b"a%231#ctl\0\0\0\0\0\0\0\0\0");
+        let claim = Key::claim(&c, &MessageId::new("m").unwrap());
+        assert_eq!(&*physical_key(&claim), b"a%231#id#m\0\0\0\0\0\0\0\0\0");
+        assert_eq!(sort_of(&physical_key(&Key::row(&c, Salt::Of(7), seq))), Some(seq.get()));
+    }
+
+    #[test]
+    fn only_claims_live_with_claims() {
+        for name in ["a", "id", "a#id#x", "#id#", "id#"] {
+            let c = conversation(name);
+            assert_eq!(Space::of(&PartitionKey::messages(&c, Salt::Unsalted)), Space::Rows);
+            assert_eq!(Space::of(&PartitionKey::messages(&c, Salt::Of(3))), Space::Rows);
+            assert_eq!(Space::of(&Key::control(&c).partition), Space::Rows);
+            assert_eq!(Space::of(&Key::claim(&c, &MessageId::new(name).unwrap()).partition), Space::Claims);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use fjall::{Guard, Slice};
+use saltern_core::key::Key;
+use saltern_core::page::Order;
+use saltern_core::record::Record;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::codec::{self, Damage};
+use super::commit::{Committer, Message, Request, Verdict, Write};
+use super::engine::Engine;
+use super::error::{EngineFailure, OpenError, read_failed};
+use super::folder::Folder;
+use super::metrics::EmbeddedMetrics;
+use super::options::{EmbeddedOptions, PAGE_BYTES_MAX};
+use super::physical::{Space, physical, physical_key, sort_of};
+use crate::misuse::keys_differ;
+use crate::port::{Capabilities, Consistency, Put, PutOutcome, Query, QueryPage, Store, StoreError};
+
+/// A store in a folder, which this process has for itself as long as the store lives.
+pub struct EmbeddedStore {
+    engine: Engine,
+    /// `None` only while dropping.
+    queue: Option<mpsc::Sender<Message>>,
+    committer: Option<JoinHandle<()>>,
+    failure: Arc<watch::Sender<Option<EngineFailure>>>,
+    metrics: EmbeddedMetrics,
+    /// Last, so that the folder is free only when the engine is gone.
+    folder: Folder,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the commit thread ended before it answered")]
+struct NoAnswer;
+
+impl EmbeddedStore {
+    /// Opens a folder, creating it if there is none. Blocks, for about as long as the last journal takes to replay.
+    pub fn open(folder: &Path, options: EmbeddedOptions) -> Result<Self, OpenError> {
+        let path = folder;
+        let folder = Folder::open(path)?;
+        let engine = Engine::open(path, &folder.engine(), &options)?;
+        folder.finish()?;
+        let (queue, requests) = mpsc::channel(options.queue_max.max(1));
+        let failure = Arc::new(watch::Sender::new(None));
+        let metrics = EmbeddedMetrics::default();
+        let committer = Committer {
+            engine: engine.clone(),
+            failure: Arc::clone(&failure),
+            metrics: metrics.clone(),
+            batch_max: options.batch_max,
+        };
+        let committer = std::thread::Builder::new()
+            .name("store-commit".into())
+            .spawn(move || committer.run(requests))
+            .map_err(|error| OpenError::io(path, error))?;
+        Ok(Self { engine, queue: Some(queue), committer: Some(committer), failure, metrics, folder })
+    }
+
+    /// Tells whoever finds the folder locked where it is being served.
+    pub fn announce(&self, address: &str) -> io::Result<()> {
+        self.folder.announce(Some(address))
+    }
+
+    /// Finishes what is queued and leaves nothing for the next start to replay. Later calls answer `Unavailable`.
+    pub async fn close(&self) -> Result<(), EngineFailure> {
+        let (closed, wait) = oneshot::channel();
+        self.send(Message::Close(closed)).await?;
+        wait.await.unwrap_or(Err(EngineFailure::Closed))
+    }
+
+    /// Resolves when the store has failed or been closed, and serves no more.
+    pub fn failure(&self) -> impl Future<Output = EngineFailure> + Send + use<> {
+        let mut failure = self.failure.subscribe();
+        async move {
+            let failed = failure.wait_for(Option::is_some).await.ok().and_then(|failure| failure.clone());
+            failed.unwrap_or(EngineFailure::Closed)
+        }
+    }
+
+    #[must_use]
+    pub fn metrics(&self) -> &EmbeddedMetrics {
+        &self.metrics
+    }
+
+    async fn send(&self, message: Message) -> Result<(), EngineFailure> {
+        let Some(queue) = &self.queue else { return Err(EngineFailure::Closed) };
+        queue.send(message).await.map_err(|_| EngineFailure::Closed)
+    }
+
+    async fn write(&self, puts: Vec<Put>) -> Result<Vec<PutOutcome>, StoreError> {
+        let writes = puts.iter().map(write).collect();
+        let (answer, wait) = oneshot::channel();
+        self.send(Message::Write(Request { writes, answer })).await?;
+        let verdicts = wait.await.unwrap_or_else(|_| Err(StoreError::Unknown(Arc::new(NoAnswer))))?;
+        verdicts.into_iter().map(outcome).collect()
+    }
+
+    fn check(&self) -> Result<(), EngineFailure> {
+        self.failure.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    fn read(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        let row = self.engine.space(Space::of(&key.partition)).get(physical_key(key)).map_err(read_failed)?;
+        Ok(row.as_deref().map(codec::decode).transpose()?)
+    }
+}
+
+impl Drop for EmbeddedStore {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        if let Some(committer) = self.committer.take()
+            && committer.join().is_err()
+        {
+            tracing::error!("the commit thread panicked");
+        }
+    }
+}
+
+fn write(put: &Put) -> Write {
+    Write {
+        space: Space::of(&put.key.partition),
+        key: physical_key(&put.key),
+        value: codec::encode(&put.record).into(),
+        condition: put.condition,
+    }
+}
+
+fn outcome(verdict: Verdict) -> Result<PutOutcome, StoreError> {
+    Ok(match verdict {
+        Verdict::Applied => PutOutcome::Applied,
+        Verdict::Refused(row) => PutOutcome::Refused(row.as_deref().map(codec::decode).transpose()?),
+    })
+}
+
+#[async_trait]
+impl Store for EmbeddedStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { atomic_puts: true, exclusive: true }
+    }
+
+    async fn put(&self, put: Put) -> Result<PutOutcome, StoreError> {
+        let outcomes = self.write(vec![put]).await?;
+        outcomes.into_iter().next().ok_or_else(|| StoreError::Unknown(Arc::new(NoAnswer)))
+    }
+
+    async fn put_all(&self, puts: Vec<Put>) -> Result<Vec<PutOutcome>, StoreError> {
+        keys_differ(&puts)?;
+        self.write(puts).await
+    }
+
+    async fn get(&self, keys: Vec<Key>, _: Consistency) -> Result<Vec<Option<Record>>, StoreError> {
+        self.check()?;
+        keys.iter().map(|key| self.read(key)).collect()
+    }
+
+    async fn query(&self, query: Query) -> Result<QueryPage, StoreError> {
+        self.check()?;
+        if query.from > query.to {
+            return Ok(QueryPage { rows: Vec::new(), resume: None });
+        }
+        let bounds = physical(&query.partition, query.from)..=physical(&query.partition, query.to);
+        let range = self.engine.space(Space::of(&query.partition)).range(bounds);
+        match query.order {
+            Order::Ascending => page(range, query.limit, query.to),
+            Order::Descending => page(range.rev(), query.limit, query.from),
+        }
+    }
+}
+
+/// Rows up to the limit of their number or of their bytes, whichever is met first.
+fn page(range: impl Iterator<Item = Guard>, limit: usize, end: u64) -> Result<QueryPage, StoreError> {
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    let mut full = limit == 0;
+    for guard in range.take(limit) {
+        let (key, value): (Slice, Slice) = guard.into_inner().map_err(read_failed)?;
+        bytes += value.len();
+        rows.push((sort_of(&key).ok_or(Damage::Key)?, codec::decode(&value)?));
+        full = rows.len() == limit || bytes >= PAGE_BYTES_MAX;
+        if full {
+            break;
+        }
+    }
+    let resume = rows.last().map(|(sort, _)| *sort).filter(|last| full && *last != end);
+    Ok(QueryPage { rows, resume })
+}
