@@ -136,11 +136,16 @@ impl Layout {
     }
 
     /// The range of seq_nos of the epoch that holds `seq`, up to the horizon.
-    #[must_use]
-    pub fn epoch_range(&self, seq: SeqNo) -> Option<SeqRange> {
+    fn epoch_range(&self, seq: SeqNo) -> Option<SeqRange> {
         let i = self.epoch_index(seq);
         let end = self.epochs.get(i + 1).map_or(self.horizon, |e| e.from);
         SeqRange::until(self.epochs[i].from, end)
+    }
+
+    /// Where the epoch that holds `seq` starts.
+    #[must_use]
+    pub fn epoch_start(&self, seq: SeqNo) -> SeqNo {
+        self.epochs[self.epoch_index(seq)].from
     }
 
     /// Cuts a range into range queries, at most one per partition and epoch, which between them ask for

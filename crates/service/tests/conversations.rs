@@ -133,6 +133,8 @@ async fn a_batch_answers_for_each_message() {
         let (a, b) = (shown[0].clone(), shown[2].clone());
         assert_eq!(shown, [a.clone(), "1 again".into(), b.clone(), format!("{a} again"), used(&a), used("1")]);
         assert!(a.parse::<u64>().unwrap() < b.parse::<u64>().unwrap(), "in the order of the batch");
+        let results = service.append_batch(&conversation(), vec![draft("old", "other"), draft("old", "hey")]).await;
+        assert!(matches!(results[..], [Err(AppendError::Conflict(_)), Ok(there)] if there.replayed), "{results:?}");
     }
 }
 
@@ -256,6 +258,25 @@ async fn a_missing_row_that_must_exist_is_an_error_not_a_shorter_page() {
     let one = service.lookup(&conversation(), seq(20)).await;
     assert!(matches!(one, Err(ReadError::Lost { .. })), "{one:?}");
     assert_eq!(service.metrics().rows_lost.get(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_tail_is_not_taken_for_the_end() {
+    for survivors in [0, 10] {
+        let store = MemoryStore::new(CLOUD);
+        let layout = plant(&store, &[(1, 1), (5, 2)], 50, |at| if at > survivors { None } else { message(at) }).await;
+        let control = ControlRecord { ver: 2, layout, resolved: seq(51), ..ControlRecord::create(1, 0) };
+        let key = Key::control(&conversation());
+        store.put(Put { key, record: Record::Control(control), condition: Condition::Version(1) }).await.unwrap();
+        let service = service(&store);
+        let newest = service.older(&conversation(), None, 20).await;
+        assert!(matches!(newest, Err(ReadError::Lost { seq: at, .. }) if at == seq(50)), "{newest:?}");
+        let tail = service.newer(&conversation(), 40, 20).await;
+        assert!(matches!(tail, Err(ReadError::Lost { .. })), "{tail:?}");
+        // Nothing may be written over what was lost.
+        let append = service.append(&conversation(), draft("new", "hey")).await;
+        assert!(append.is_err(), "{append:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -43,11 +43,21 @@ enum Landing {
 impl Inner {
     /// Appends one message.
     pub(super) async fn append(self: &Arc<Self>, known: &Arc<Known>, draft: &Draft) -> Result<Appended, AppendError> {
+        self.append_after(known, draft, false).await
+    }
+
+    /// Appends one message. `after_another` under the same message_id: then there is most likely a claim.
+    async fn append_after(
+        self: &Arc<Self>,
+        known: &Arc<Known>,
+        draft: &Draft,
+        after_another: bool,
+    ) -> Result<Appended, AppendError> {
         let deadline = Instant::now() + self.config.append_deadline;
         let placing = Placing { inner: self, known, draft, deadline };
         let entry = self.in_flight.enter(&known.conversation, &draft.message_id, deadline).await;
         let entry = entry.ok_or(AppendError::Unsettled(None))?;
-        if (entry.waited || self.store.capabilities().exclusive)
+        if (after_another || entry.waited || self.store.capabilities().exclusive)
             && let Some(claim) = placing.read_claim().await?
         {
             return placing.follow(claim).await;
@@ -72,16 +82,20 @@ impl Inner {
             });
         }
         let appended = self.append_distinct(known, &distinct).await;
-        let answer = |draft: &Draft| {
+        let mut answers = Vec::with_capacity(drafts.len());
+        for draft in drafts {
             let place = place_of[&draft.message_id];
-            let (first, result) = (distinct[place], appended[place].clone());
-            match result {
-                Ok(there) if first.digest != draft.digest => Err(AppendError::Conflict(there.seq)),
-                Ok(there) if !std::ptr::eq(first, draft) => Ok(Appended { replayed: true, ..there }),
-                result => result,
-            }
-        };
-        drafts.iter().map(answer).collect()
+            let first = distinct[place];
+            answers.push(if std::ptr::eq(first, draft) {
+                appended[place].clone()
+            } else if first.digest == draft.digest {
+                appended[place].clone().map(|there| Appended { replayed: true, ..there })
+            } else {
+                // One of the two is another message: which, only the claim can say.
+                self.append_after(known, draft, true).await
+            });
+        }
+        answers
     }
 
     async fn append_distinct(

@@ -221,23 +221,25 @@ impl Inner {
     /// A row known to exist makes the search shorter: what is wanted cannot lie more than `limit` below it.
     async fn read_top(&self, reading: Reading<'_>, top: SeqNo, limit: usize) -> Result<Option<Rows>, ReadError> {
         let hint = reading.known.frontier(Frontier::head).filter(|head| *head <= top);
+        let mut from = match hint {
+            Some(head) => head.minus(limit as u64 - 1),
+            None => reading.layout.epoch_start(top),
+        };
         let mut top = top;
         loop {
-            let from = match hint {
-                Some(head) if head <= top => head.minus(limit as u64 - 1),
-                _ => reading.layout.epoch_range(top).map_or(SeqNo::FIRST, |epoch| epoch.from),
-            };
-            let Some(range) = SeqRange::new(from, top) else { return Ok(None) };
+            let range = SeqRange { from, to: top };
             let found = self.read_rows(reading, range, Order::Descending, Consistency::Strong, Some(limit)).await?;
-            if let Some(highest) = found.rows.first().map(|row| row.seq) {
+            let highest = found.rows.first().map(|row| row.seq);
+            if let Some(lost) = hint.filter(|head| highest < Some(*head)) {
+                return Err(self.lost(reading, lost));
+            }
+            if let Some(highest) = highest {
                 let Rows { mut rows, covered } = found;
                 rows.retain(|row| covered.contains(row.seq));
                 return Ok(Some(Rows { rows, covered: SeqRange { from: covered.from.min(highest), to: highest } }));
             }
-            match from.prev() {
-                Some(below) => top = below,
-                None => return Ok(None),
-            }
+            let Some(below) = from.prev() else { return Ok(None) };
+            (top, from) = (below, reading.layout.epoch_start(below));
         }
     }
 
@@ -268,10 +270,15 @@ impl Inner {
             return Ok(());
         }
         let lost = due.iter().find(|seq| !rows.iter().any(|row| row.seq == *seq)).unwrap_or(due.from);
+        Err(self.lost(reading, lost))
+    }
+
+    /// Sounds the alarm.
+    fn lost(&self, reading: Reading<'_>, seq: SeqNo) -> ReadError {
         self.metrics.rows_lost.inc();
         let conversation = reading.known.conversation.clone();
-        tracing::error!(%conversation, seq = lost.get(), "a row that must exist is missing from the store");
-        Err(ReadError::Lost { conversation, seq: lost })
+        tracing::error!(%conversation, seq = seq.get(), "a row that must exist is missing from the store");
+        ReadError::Lost { conversation, seq }
     }
 
     /// Rows of a range, from all its partitions at once, at most `each` from any one.

@@ -1,0 +1,27 @@
+//! What all requests share.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use prometheus_client::registry::Registry;
+use saltern_service::conversations::Conversations;
+
+use crate::auth::Keys;
+use crate::gate::Admission;
+use crate::request_id::RequestIds;
+
+/// Asks whether the process can serve; the error says why it cannot, for people.
+pub type Readiness = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+pub(crate) struct App {
+    pub(crate) conversations: Conversations,
+    pub(crate) ready: Readiness,
+    pub(crate) registry: Registry,
+    pub(crate) keys: Keys,
+    pub(crate) admission: Admission,
+    pub(crate) request_ids: RequestIds,
+    pub(crate) body_timeout: Duration,
+    /// The OpenAPI document, once all routes are known.
+    pub(crate) document: OnceLock<Bytes>,
+}

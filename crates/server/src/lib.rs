@@ -1,0 +1,23 @@
+//! Saltern over HTTP: the only crate that knows it.
+//!
+//! A request goes through `gate` (request id, API key, bound on requests in flight, metrics) to one of the `routes`,
+//! which parse (`path`, `query`, `body`, `wire`), call the service, and answer. Every failure is a `Problem`.
+
+mod app;
+mod auth;
+mod body;
+mod gate;
+mod metrics;
+mod openapi;
+mod path;
+mod problem;
+mod query;
+mod request_id;
+mod routes;
+mod server;
+mod wire;
+
+pub use app::Readiness;
+pub use auth::{ApiKey, Scope, UnknownScope};
+pub use routes::router;
+pub use server::{BindError, Server, ServerConfig};

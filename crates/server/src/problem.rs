@@ -1,0 +1,251 @@
+//! Failures as `application/problem+json` (RFC 9457), and the one place that maps service errors to them.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt::Write as _;
+
+use axum::body::Body;
+use axum::response::Response;
+use http::{HeaderValue, StatusCode, header};
+use saltern_service::conversations::RegistryError;
+use saltern_service::conversations::{AppendError, ReadError};
+use serde::{Serialize, Serializer};
+
+/// What went wrong, as a stable name. Part of the contract: kinds are added, never renamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    InvalidRequest,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    Void,
+    Pending,
+    BeyondHead,
+    MethodNotAllowed,
+    RequestTimeout,
+    MessageIdConflict,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    DataLoss,
+    Internal,
+    Overloaded,
+    RegistryUnavailable,
+    StoreUnavailable,
+    OutcomeUnknown,
+    NotReady,
+    ConversationFull,
+}
+
+impl Kind {
+    pub(crate) const fn urn(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "urn:saltern:problem:invalid-request",
+            Self::Unauthorized => "urn:saltern:problem:unauthorized",
+            Self::Forbidden => "urn:saltern:problem:forbidden",
+            Self::NotFound => "urn:saltern:problem:not-found",
+            Self::Void => "urn:saltern:problem:void",
+            Self::Pending => "urn:saltern:problem:pending",
+            Self::BeyondHead => "urn:saltern:problem:beyond-head",
+            Self::MethodNotAllowed => "urn:saltern:problem:method-not-allowed",
+            Self::RequestTimeout => "urn:saltern:problem:request-timeout",
+            Self::MessageIdConflict => "urn:saltern:problem:message-id-conflict",
+            Self::PayloadTooLarge => "urn:saltern:problem:payload-too-large",
+            Self::UnsupportedMediaType => "urn:saltern:problem:unsupported-media-type",
+            Self::DataLoss => "urn:saltern:problem:data-loss",
+            Self::Internal => "urn:saltern:problem:internal",
+            Self::Overloaded => "urn:saltern:problem:overloaded",
+            Self::RegistryUnavailable => "urn:saltern:problem:registry-unavailable",
+            Self::StoreUnavailable => "urn:saltern:problem:store-unavailable",
+            Self::OutcomeUnknown => "urn:saltern:problem:outcome-unknown",
+            Self::NotReady => "urn:saltern:problem:not-ready",
+            Self::ConversationFull => "urn:saltern:problem:conversation-full",
+        }
+    }
+
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "The request is not valid",
+            Self::Unauthorized => "An API key is needed",
+            Self::Forbidden => "The API key does not allow this",
+            Self::NotFound => "There is nothing at this path",
+            Self::Void => "The seq_no will never hold a message",
+            Self::Pending => "The seq_no holds no message yet",
+            Self::BeyondHead => "The seq_no is beyond the newest message",
+            Self::MethodNotAllowed => "The path does not know this method",
+            Self::RequestTimeout => "The body took too long to arrive",
+            Self::MessageIdConflict => "The message_id stands for another message",
+            Self::PayloadTooLarge => "The body is too large",
+            Self::UnsupportedMediaType => "The body must be application/json",
+            Self::DataLoss => "Stored data is missing or damaged",
+            Self::Internal => "The server failed",
+            Self::Overloaded => "Too many requests are under way",
+            Self::RegistryUnavailable => "The registry is out of reach",
+            Self::StoreUnavailable => "The store did not answer in time",
+            Self::OutcomeUnknown => "The outcome is not known",
+            Self::NotReady => "The server is not ready",
+            Self::ConversationFull => "The conversation has no seq_no left",
+        }
+    }
+
+    pub(crate) const fn status(self) -> StatusCode {
+        match self {
+            Self::InvalidRequest => StatusCode::BAD_REQUEST,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::NotFound | Self::Void | Self::Pending | Self::BeyondHead => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::MessageIdConflict => StatusCode::CONFLICT,
+            Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::DataLoss | Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Overloaded
+            | Self::RegistryUnavailable
+            | Self::StoreUnavailable
+            | Self::OutcomeUnknown
+            | Self::NotReady => StatusCode::SERVICE_UNAVAILABLE,
+            // Not 409, which in this contract means one thing only; and 507 is not retried by habit as 503 is.
+            Self::ConversationFull => StatusCode::INSUFFICIENT_STORAGE,
+        }
+    }
+}
+
+/// One failure. `cause` goes to the log, everything else to the client.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) kind: Kind,
+    detail: Cow<'static, str>,
+    seq_no: Option<u64>,
+    pub(crate) cause: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { kind, detail: detail.into(), seq_no: None, cause: None }
+    }
+
+    pub(crate) fn invalid(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Kind::InvalidRequest, detail)
+    }
+
+    fn caused_by(mut self, error: &dyn Error) -> Self {
+        let mut chain = error.to_string();
+        let mut source = error.source();
+        while let Some(error) = source {
+            // Writing to a string cannot fail.
+            let _ = write!(chain, ": {error}");
+            source = error.source();
+        }
+        self.cause = Some(chain);
+        self
+    }
+
+    pub(crate) fn wire(&self) -> ProblemBody<'_> {
+        ProblemBody {
+            urn: self.kind.urn(),
+            title: self.kind.title(),
+            status: self.kind.status().as_u16(),
+            detail: &self.detail,
+            seq_no: self.seq_no,
+        }
+    }
+
+    pub(crate) fn into_response(self) -> Response {
+        const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+        let body = serde_json::to_vec(&self.wire()).unwrap_or_default();
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = self.kind.status();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, PROBLEM_JSON);
+        match self.kind.status() {
+            StatusCode::UNAUTHORIZED => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+impl From<AppendError> for Problem {
+    fn from(error: AppendError) -> Self {
+        let problem = match &error {
+            AppendError::Conflict(seq) => {
+                let detail = format!("message_id was used with another body, at seq_no {seq}; nothing was changed");
+                return Self { seq_no: Some(seq.get()), ..Self::new(Kind::MessageIdConflict, detail) };
+            }
+            AppendError::Overloaded => return overloaded(),
+            AppendError::Registry(_) => {
+                Self::new(Kind::RegistryUnavailable, "no seq_no can be had now; the same message_id may be sent again")
+            }
+            AppendError::Unsettled(_) => Self::new(
+                Kind::OutcomeUnknown,
+                "the message may have been stored or not; the same message_id may be sent again",
+            ),
+            AppendError::Full => Self::new(Kind::ConversationFull, "the conversation takes no more messages"),
+            AppendError::Damaged(_) => damaged(),
+        };
+        problem.caused_by(&error)
+    }
+}
+
+impl From<ReadError> for Problem {
+    fn from(error: ReadError) -> Self {
+        let problem = match &error {
+            ReadError::Overloaded => return overloaded(),
+            ReadError::Unavailable(_) => Self::new(Kind::StoreUnavailable, "nothing is known to be missing; ask again"),
+            ReadError::Lost { seq, .. } => {
+                let detail = format!("seq_no {seq} must exist, but the store does not have it");
+                Self { seq_no: Some(seq.get()), ..Self::new(Kind::DataLoss, detail) }
+            }
+            ReadError::Damaged(_) => damaged(),
+        };
+        problem.caused_by(&error)
+    }
+}
+
+impl From<RegistryError> for Problem {
+    fn from(error: RegistryError) -> Self {
+        Self::new(Kind::RegistryUnavailable, "the present rates cannot be had now").caused_by(&error)
+    }
+}
+
+pub(crate) fn overloaded() -> Problem {
+    Problem::new(Kind::Overloaded, "nothing was changed; come back later")
+}
+
+fn damaged() -> Problem {
+    Problem::new(Kind::DataLoss, "the store holds data that it cannot have been given")
+}
+
+/// A failure (RFC 9457).
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct ProblemBody<'a> {
+    /// What went wrong, as a stable name.
+    #[serde(rename = "type")]
+    #[schema(pattern = "^urn:saltern:problem:[a-z-]+$")]
+    urn: &'static str,
+    /// The same for people; constant for a type.
+    title: &'static str,
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    /// What it was this time.
+    detail: &'a str,
+    /// The seq_no concerned: of the message that has the message_id, or of the row that is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1)]
+    seq_no: Option<u64>,
+}
+
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.wire().serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Query parameters, strictly: each known, at most once, numbers in digits.
+
+use std::ops::RangeInclusive;
+
+use http::Uri;
+use saltern_core::limits::{PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX, SEQ_NO_END};
+use saltern_core::seq::SeqNo;
+
+use crate::path::decoded;
+use crate::problem::Problem;
+
+/// Where a page starts and how long it is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PageQuery {
+    pub(crate) cursor: Cursor,
+    pub(crate) limit: usize,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Cursor {
+    /// Newest first; without a seq_no, from the newest on.
+    Before(Option<SeqNo>),
+    /// Oldest first; 0 starts at the beginning.
+    After(u64),
+}
+
+pub(crate) fn none(uri: &Uri) -> Result<(), Problem> {
+    numbers(uri, []).map(|[]| ())
+}
+
+pub(crate) fn limit_only(uri: &Uri) -> Result<usize, Problem> {
+    let [limit] = numbers(uri, [("limit", LIMITS)])?;
+    Ok(page_limit(limit))
+}
+
+pub(crate) fn page(uri: &Uri) -> Result<PageQuery, Problem> {
+    let known = [("before_seq", 1..=SEQ_NO_END - 1), ("after_seq", 0..=SEQ_NO_END - 1), ("limit", LIMITS)];
+    let [before, after, limit] = numbers(uri, known)?;
+    let cursor = match (before, after) {
+        (Some(_), Some(_)) => return Err(Problem::invalid("before_seq and after_seq exclude each other")),
+        (before, None) => Cursor::Before(before.and_then(SeqNo::new)),
+        (None, Some(after)) => Cursor::After(after),
+    };
+    Ok(PageQuery { cursor, limit: page_limit(limit) })
+}
+
+pub(crate) fn seq_no(name: &'static str, text: &str) -> Result<SeqNo, Problem> {
+    let value = number(name, text, &(1..=SEQ_NO_END - 1))?;
+    Ok(SeqNo::clamped(value))
+}
+
+const LIMITS: RangeInclusive<u64> = 1..=PAGE_LIMIT_MAX as u64;
+
+fn page_limit(limit: Option<u64>) -> usize {
+    limit.and_then(|l| usize::try_from(l).ok()).unwrap_or(PAGE_LIMIT_DEFAULT)
+}
+
+/// The values of the known parameters, in their order; anything else in the query is refused.
+fn numbers<const N: usize>(
+    uri: &Uri,
+    known: [(&'static str, RangeInclusive<u64>); N],
+) -> Result<[Option<u64>; N], Problem> {
+    let mut values = [None; N];
+    let Some(query) = uri.query().filter(|q| !q.is_empty()) else { return Ok(values) };
+    for pair in query.split('&') {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let name = decoded(name, "the query")?;
+        let Some(index) = known.iter().position(|(known, _)| *known == name) else {
+            return Err(Problem::invalid(format!("query parameter {name:?} is not known here")));
+        };
+        let (name, range) = &known[index];
+        if values[index].is_some() {
+            return Err(Problem::invalid(format!("{name} is given twice")));
+        }
+        values[index] = Some(number(name, &decoded(value, name)?, range)?);
+    }
+    Ok(values)
+}
+
+fn number(name: &str, text: &str, range: &RangeInclusive<u64>) -> Result<u64, Problem> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let value = digits.then(|| text.parse().ok()).flatten().filter(|v| range.contains(v));
+    value.ok_or_else(|| {
+        let (from, to) = range.clone().into_inner();
+        Problem::invalid(format!("{name} must be a number from {from} to {to}, in digits"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn parse(query: &str) -> Result<PageQuery, Problem> {
+        page(&format!("/x?{query}").parse().unwrap())
+    }
+
+    #[rstest]
+    #[case("", Cursor::Before(None), 20)]
+    #[case("limit=1", Cursor::Before(None), 1)]
+    #[case("limit=200&before_seq=7", Cursor::Before(SeqNo::new(7)), 200)]
+    #[case("after_seq=0", Cursor::After(0), 20)]
+    #[case("after_seq=9007199254740991", Cursor::After(SEQ_NO_END - 1), 20)]
+    #[case("l%69mit=%32", Cursor::Before(None), 2)]
+    fn accepted(#[case] query: &str, #[case] cursor: Cursor, #[case] limit: usize) {
+        assert_eq!(parse(query).unwrap(), PageQuery { cursor, limit });
+    }
+
+    #[test]
+    fn refused() {
+        let limits = ["0", "201", "", "+5", "5+", "%205", "-1", "0x5", "1e1", "99999999999999999999", "%D9%A5"];
+        let limits = limits.map(|limit| format!("limit={limit}"));
+        let others = [
+            "limit",
+            "limit=5&limit=5",
+            "limit=5&",
+            "Limit=5",
+            "before_seq=0",
+            "before_seq=9007199254740992",
+            "after_seq=9007199254740992",
+            "before_seq=1&after_seq=1",
+            "x=1",
+            "%ff=1",
+        ];
+        for query in limits.iter().map(String::as_str).chain(others) {
+            assert!(parse(query).is_err(), "{query}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Messages: append, page, look up.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use http::StatusCode;
+use saltern_core::limits::{BODY_BYTES_MAX, BULK_BODY_BYTES_MAX};
+use saltern_core::message::Draft;
+use saltern_core::page::Placed;
+use saltern_core::record::MessageRow;
+use saltern_service::conversations::Lookup;
+
+use super::json;
+use crate::app::App;
+use crate::body::{self, Limits};
+use crate::gate::Answer;
+use crate::problem::{Kind, Problem};
+use crate::query::{Cursor, PageQuery};
+use crate::wire::{Appended, Batch, BatchAnswer, BatchResult, Message, NewMessage, Newer, Older, Page};
+use crate::{path, query};
+
+/// JSON around the fields of a message, or of an answer without messages.
+const MESSAGE_BYTES: usize = 160;
+const ENVELOPE_BYTES: usize = 160;
+
+pub(crate) const APPEND_PROBLEMS: &[Kind] = &[
+    Kind::InvalidRequest,
+    Kind::RequestTimeout,
+    Kind::MessageIdConflict,
+    Kind::PayloadTooLarge,
+    Kind::UnsupportedMediaType,
+    Kind::DataLoss,
+    Kind::Internal,
+    Kind::RegistryUnavailable,
+    Kind::OutcomeUnknown,
+    Kind::ConversationFull,
+];
+
+/// Append a message
+///
+/// Safe to repeat with the same message_id, on any server: the answer is the first seq_no.
+#[utoipa::path(
+    post,
+    path = "/v1/conversations/{conversation_id}/messages",
+    tag = "messages",
+    params(("conversation_id" = String, Path, description = "1 to 256 bytes, percent-encoded")),
+    request_body(content = NewMessage, description = "At most 256 KiB"),
+    responses(
+        (status = 201, description = "Appended", body = Appended),
+        (status = 200, description = "Had been appended before (`replayed` is true)", body = Appended),
+    )
+)]
+pub(crate) async fn append(app: Arc<App>, request: Request) -> Answer {
+    let conversation = path::conversation_id(request.uri())?;
+    query::none(request.uri())?;
+    let bytes = body::read(request, Limits { bytes_max: BODY_BYTES_MAX, timeout: app.body_timeout }).await?;
+    let draft = body::parse::<NewMessage<'_>>(&bytes)?.draft().map_err(Problem::invalid)?;
+    let message_id = draft.message_id.clone();
+    let appended = app.conversations.append(&conversation, draft).await?;
+    let status = if appended.replayed { StatusCode::OK } else { StatusCode::CREATED };
+    let answer = Appended {
+        conversation_id: conversation.as_str(),
+        message_id: message_id.as_str(),
+        seq_no: appended.seq.get(),
+        replayed: appended.replayed,
+    };
+    json(status, &answer, ENVELOPE_BYTES)
+}
+
+pub(crate) const BATCH_PROBLEMS: &[Kind] =
+    &[Kind::InvalidRequest, Kind::RequestTimeout, Kind::PayloadTooLarge, Kind::UnsupportedMediaType, Kind::Internal];
+
+/// Append up to 500 messages
+///
+/// A request that breaks a limit changes nothing. Otherwise each message has its own result, in order, and those that
+/// failed may be sent again with the same message_id. A message_id twice in one batch is one message.
+#[utoipa::path(
+    post,
+    path = "/v1/conversations/{conversation_id}/messages/batch",
+    tag = "messages",
+    params(("conversation_id" = String, Path, description = "1 to 256 bytes, percent-encoded")),
+    request_body(content = Batch, description = "At most 4 MiB"),
+    responses((status = 200, description = "A result for each message", body = BatchAnswer))
+)]
+pub(crate) async fn append_batch(app: Arc<App>, request: Request) -> Answer {
+    let conversation = path::conversation_id(request.uri())?;
+    query::none(request.uri())?;
+    let bytes = body::read(request, Limits { bytes_max: BULK_BODY_BYTES_MAX, timeout: app.body_timeout }).await?;
+    let drafts = drafts(body::parse(&bytes)?)?;
+    let ids: Vec<_> = drafts.iter().map(|draft| draft.message_id.clone()).collect();
+    let outcomes = app.conversations.append_batch(&conversation, drafts).await;
+    let results = ids.iter().zip(outcomes).map(|(id, outcome)| match outcome {
+        Ok(done) => BatchResult::Appended { message_id: id.as_str(), seq_no: done.seq.get(), replayed: done.replayed },
+        Err(error) => BatchResult::Failed { message_id: id.as_str(), error: error.into() },
+    });
+    json(StatusCode::OK, &BatchAnswer { results: results.collect() }, ids.len() * MESSAGE_BYTES)
+}
+
+fn drafts(batch: Batch<'_>) -> Result<Vec<Draft>, Problem> {
+    let named = |(index, message): (usize, NewMessage<'_>)| {
+        message.draft().map_err(|e| Problem::invalid(format!("messages[{index}]: {e}")))
+    };
+    batch.messages.into_iter().enumerate().map(named).collect()
+}
+
+pub(crate) const PAGE_PROBLEMS: &[Kind] =
+    &[Kind::InvalidRequest, Kind::DataLoss, Kind::Internal, Kind::StoreUnavailable];
+
+/// A page of messages
+///
+/// With `after_seq` oldest first, else newest first. A conversation that was never written to is an empty page.
+/// Missing seq_nos are reported as gaps, never skipped silently.
+#[utoipa::path(
+    get,
+    path = "/v1/conversations/{conversation_id}/messages",
+    tag = "messages",
+    params(
+        ("conversation_id" = String, Path, description = "1 to 256 bytes, percent-encoded"),
+        ("before_seq" = Option<u64>, Query, minimum = 1, maximum = 9007199254740991i64,
+            description = "Messages below it, newest first; absent: from the newest on"),
+        ("after_seq" = Option<u64>, Query, minimum = 0, maximum = 9007199254740991i64,
+            description = "Messages above it, oldest first; not together with before_seq"),
+        ("limit" = Option<u16>, Query, minimum = 1, maximum = 200, description = "20 if absent"),
+    ),
+    responses((status = 200, description = "`Newer` with after_seq, else `Older`", body = Page))
+)]
+pub(crate) async fn page(app: Arc<App>, request: Request) -> Answer {
+    let conversation = path::conversation_id(request.uri())?;
+    let PageQuery { cursor, limit } = query::page(request.uri())?;
+    match cursor {
+        Cursor::Before(before) => {
+            let page = app.conversations.older(&conversation, before, limit).await?;
+            json(StatusCode::OK, &Page::Older(Older::new(&page)), capacity(&page.messages))
+        }
+        Cursor::After(after) => {
+            let page = app.conversations.newer(&conversation, after, limit).await?;
+            json(StatusCode::OK, &Page::Newer(Newer::new(&page)), capacity(&page.messages))
+        }
+    }
+}
+
+fn capacity(messages: &[Placed<MessageRow>]) -> usize {
+    messages.iter().map(|m| MESSAGE_BYTES + m.value.body.content.len()).sum::<usize>() + ENVELOPE_BYTES
+}
+
+pub(crate) const MESSAGE_PROBLEMS: &[Kind] = &[
+    Kind::InvalidRequest,
+    Kind::Void,
+    Kind::Pending,
+    Kind::BeyondHead,
+    Kind::DataLoss,
+    Kind::Internal,
+    Kind::StoreUnavailable,
+];
+
+/// One message
+#[utoipa::path(
+    get,
+    path = "/v1/conversations/{conversation_id}/messages/{seq_no}",
+    tag = "messages",
+    params(
+        ("conversation_id" = String, Path, description = "1 to 256 bytes, percent-encoded"),
+        ("seq_no" = u64, Path, minimum = 1, maximum = 9007199254740991i64),
+    ),
+    responses((status = 200, description = "The message", body = Message))
+)]
+pub(crate) async fn message(app: Arc<App>, request: Request) -> Answer {
+    let conversation = path::conversation_id(request.uri())?;
+    let seq = path::seq_no(request.uri())?;
+    query::none(request.uri())?;
+    let absent = |kind, what| Err(Problem::new(kind, format!("seq_no {seq} {what}")));
+    match app.conversations.lookup(&conversation, seq).await? {
+        Lookup::Message(row) => json(StatusCode::OK, &Message::new(seq, &row), MESSAGE_BYTES + row.body.content.len()),
+        Lookup::Void => absent(Kind::Void, "was given up by its writer"),
+        Lookup::Pending => absent(Kind::Pending, "is below the head, but not written yet"),
+        Lookup::BeyondHead => absent(Kind::BeyondHead, "is above all messages of this conversation"),
+    }
+}

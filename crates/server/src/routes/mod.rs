@@ -1,0 +1,134 @@
+//! The routes, each with its gate.
+
+mod conversations;
+mod messages;
+mod ops;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use axum::routing::{MethodFilter, MethodRouter};
+use http::{HeaderValue, StatusCode, header};
+use prometheus_client::registry::Registry;
+use saltern_service::conversations::Conversations;
+use serde::Serialize;
+use utoipa::openapi::path::HttpMethod;
+
+use crate::app::{App, Readiness};
+use crate::auth::{Keys, Scope};
+use crate::gate::{Admission, Answer, Gate};
+use crate::metrics::HttpMetrics;
+use crate::openapi::{self, Endpoint};
+use crate::problem::{Kind, Problem};
+use crate::request_id::RequestIds;
+use crate::server::ServerConfig;
+
+pub(crate) mod documented {
+    //! What `utoipa` made of the handlers.
+    pub(crate) use super::conversations::{__path_hot, __path_view};
+    pub(crate) use super::messages::{__path_append, __path_append_batch, __path_message, __path_page};
+    pub(crate) use super::ops::{__path_healthz, __path_metrics, __path_openapi, __path_readyz};
+}
+
+/// The whole HTTP interface. HTTP metrics are registered with `registry`, which is what `/metrics` shows.
+pub fn router(config: &ServerConfig, conversations: Conversations, ready: Readiness, mut registry: Registry) -> Router {
+    let metrics = HttpMetrics::register(&mut registry);
+    let app = Arc::new(App {
+        conversations,
+        ready,
+        registry,
+        keys: Keys::new(&config.api_keys),
+        admission: Admission::new(config.requests_max, metrics.in_flight.clone()),
+        request_ids: RequestIds::new(),
+        body_timeout: config.body_timeout,
+        document: OnceLock::new(),
+    });
+    let mut routes = Routes { app, metrics, paths: BTreeMap::new(), endpoints: Vec::new() };
+    let (read, write, admin) = (Some(Scope::MessagesRead), Some(Scope::MessagesWrite), Some(Scope::Admin));
+    routes.add::<documented::__path_append, _, _>(write, messages::APPEND_PROBLEMS, messages::append);
+    routes.add::<documented::__path_append_batch, _, _>(write, messages::BATCH_PROBLEMS, messages::append_batch);
+    routes.add::<documented::__path_page, _, _>(read, messages::PAGE_PROBLEMS, messages::page);
+    routes.add::<documented::__path_message, _, _>(read, messages::MESSAGE_PROBLEMS, messages::message);
+    routes.add::<documented::__path_view, _, _>(read, conversations::VIEW_PROBLEMS, conversations::view);
+    routes.add::<documented::__path_hot, _, _>(admin, conversations::HOT_PROBLEMS, conversations::hot);
+    routes.add::<documented::__path_metrics, _, _>(admin, ops::METRICS_PROBLEMS, ops::metrics);
+    routes.add::<documented::__path_healthz, _, _>(None, ops::PROBLEMS, ops::healthz);
+    routes.add::<documented::__path_readyz, _, _>(None, ops::READYZ_PROBLEMS, ops::readyz);
+    routes.add::<documented::__path_openapi, _, _>(None, ops::OPENAPI_PROBLEMS, ops::openapi);
+    routes.finish()
+}
+
+struct Routes {
+    app: Arc<App>,
+    metrics: HttpMetrics,
+    paths: BTreeMap<String, MethodRouter>,
+    endpoints: Vec<Endpoint>,
+}
+
+impl Routes {
+    /// Adds a handler at the path and method of its documentation.
+    fn add<P, H, F>(&mut self, scope: Option<Scope>, problems: &'static [Kind], handler: H)
+    where
+        P: utoipa::Path,
+        H: Fn(Arc<App>, Request) -> F + Copy + Send + Sync + 'static,
+        F: Future<Output = Answer> + Send + 'static,
+    {
+        for method in P::methods() {
+            let (filter, name) = match method {
+                HttpMethod::Post => (MethodFilter::POST, "POST"),
+                HttpMethod::Put => (MethodFilter::PUT, "PUT"),
+                _ => (MethodFilter::GET, "GET"),
+            };
+            let gate = self.gate(P::path(), name, scope);
+            let path = self.paths.remove(&P::path()).unwrap_or_default();
+            let path = path.on(filter, move |request| gate.clone().serve(handler, request));
+            self.paths.insert(P::path(), path);
+            self.endpoints.push(Endpoint { route: P::path(), method, scope, problems });
+        }
+    }
+
+    fn gate(&self, route: String, method: &str, scope: Option<Scope>) -> Arc<Gate> {
+        let metrics = self.metrics.of(&route, method);
+        Arc::new(Gate { app: self.app.clone(), route, scope, metrics })
+    }
+
+    fn finish(self) -> Router {
+        let document = openapi::document(&self.endpoints);
+        // Only this function sets it, once.
+        let _ = self.app.document.set(document);
+        let mut router = Router::new();
+        let not_found = self.gate("other".into(), "other", None);
+        for (path, methods) in &self.paths {
+            let gate = self.gate(path.clone(), "other", None);
+            // axum adds the `allow` header.
+            let methods = methods.clone().fallback(move |request| gate.clone().serve(method_not_allowed, request));
+            router = router.route(path, methods);
+        }
+        router.fallback(move |request| not_found.clone().serve(self::not_found, request))
+    }
+}
+
+async fn not_found(_: Arc<App>, _: Request) -> Answer {
+    Err(Problem::new(Kind::NotFound, "see /openapi.json for the paths that there are; ids must be percent-encoded"))
+}
+
+async fn method_not_allowed(_: Arc<App>, request: Request) -> Answer {
+    Err(Problem::new(
+        Kind::MethodNotAllowed,
+        format!("{} is not possible here; see the allow header", request.method()),
+    ))
+}
+
+fn json<T: Serialize>(status: StatusCode, body: &T, capacity: usize) -> Answer {
+    let mut bytes = Vec::with_capacity(capacity);
+    serde_json::to_writer(&mut bytes, body)
+        .map_err(|_| Problem::new(Kind::Internal, "the answer could not be written down"))?;
+    let mut response = Response::new(Body::from(bytes));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}

@@ -1,0 +1,186 @@
+//! The listener: accepts, serves, and ends in order.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::registry::Registry;
+use saltern_service::conversations::Conversations;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::Service;
+use tracing::{debug, warn};
+
+use crate::app::Readiness;
+use crate::auth::ApiKey;
+use crate::routes::router;
+
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    pub listen: SocketAddr,
+    /// None means that the server is open, which is allowed on loopback only.
+    pub api_keys: Vec<ApiKey>,
+    /// Requests under way at once; beyond it they are turned away with 503.
+    pub requests_max: usize,
+    /// Connections at once; beyond it they wait to be accepted.
+    pub connections_max: usize,
+    /// How long the body of a request may take to arrive.
+    pub body_timeout: Duration,
+    /// How long a connection may take to bring a request's head, or be idle.
+    pub idle_timeout: Duration,
+    /// How long requests under way may take to end once the server is asked to.
+    pub shutdown_grace: Duration,
+}
+
+impl ServerConfig {
+    /// An open server with the usual bounds.
+    #[must_use]
+    pub fn new(listen: SocketAddr) -> Self {
+        Self {
+            listen,
+            api_keys: Vec::new(),
+            requests_max: 4_096,
+            connections_max: 16_384,
+            body_timeout: Duration::from_secs(15),
+            idle_timeout: Duration::from_secs(75),
+            shutdown_grace: Duration::from_secs(20),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    #[error("{0} can be reached from other machines, and no API keys are configured: everyone could read and write")]
+    Open(SocketAddr),
+    #[error("cannot listen on {address}")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A server that is listening, but does not accept yet.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    router: Router,
+    config: ServerConfig,
+}
+
+impl Server {
+    pub async fn bind(
+        config: ServerConfig,
+        conversations: Conversations,
+        ready: Readiness,
+        metrics: Registry,
+    ) -> Result<Self, BindError> {
+        let address = config.listen;
+        if config.api_keys.is_empty() && !address.ip().to_canonical().is_loopback() {
+            return Err(BindError::Open(address));
+        }
+        let failed = |source| BindError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let router = router(&config, conversations, ready, metrics);
+        Ok(Self { listener, address, router, config })
+    }
+
+    /// Where it listens; the port is known even if the configuration left it open.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `shutdown`; then accepts nothing more, lets requests under way end, and returns.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let Self { listener, router, config, .. } = self;
+        let tasks = TaskTracker::new();
+        let (ending, cut_off) = (CancellationToken::new(), CancellationToken::new());
+        let slots = Arc::new(Semaphore::new(config.connections_max));
+        let mut shutdown = pin!(shutdown);
+        loop {
+            let accepting = async {
+                let slot = slots.clone().acquire_owned().await.ok()?;
+                Some((slot, accept(&listener).await))
+            };
+            let (slot, stream) = tokio::select! {
+                () = &mut shutdown => break,
+                Some(accepted) = accepting => accepted,
+                else => break,
+            };
+            let connection = serve(stream, router.clone(), config.idle_timeout, ending.clone());
+            let connection = cut_off.clone().run_until_cancelled_owned(connection);
+            tasks.spawn(async move {
+                connection.await;
+                drop(slot);
+            });
+        }
+        drop(listener);
+        ending.cancel();
+        tasks.close();
+        if tokio::time::timeout(config.shutdown_grace, tasks.wait()).await.is_err() {
+            warn!(connections = tasks.len(), "requests did not end in time and are cut off");
+            cut_off.cancel();
+            tasks.wait().await;
+        }
+    }
+}
+
+/// The next connection. Failures of a single one are passed over; when the process is out of file descriptors,
+/// accepting waits for some to be freed.
+async fn accept(listener: &TcpListener) -> TcpStream {
+    const PAUSE: Duration = Duration::from_millis(200);
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) if is_about_one_connection(&error) => {}
+            Err(error) => {
+                warn!(%error, "cannot accept connections");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+fn is_about_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+async fn serve(stream: TcpStream, router: Router, idle_timeout: Duration, ending: CancellationToken) {
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!(%error, "connection lost before its first request");
+        return;
+    }
+    let service = service_fn(move |request| router.clone().call(request));
+    let mut connection = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(idle_timeout)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    let ended = tokio::select! {
+        biased;
+        ended = connection.as_mut() => Some(ended),
+        () = ending.cancelled() => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        debug!(%error, "connection ended early");
+    }
+}

@@ -1,0 +1,270 @@
+//! What clients get. Fields are in the order of the contract.
+
+use saltern_core::ids::ParticipantId;
+use saltern_core::layout::Epoch;
+use saltern_core::page::{Gap, GapState, NewerPage, OlderPage, Placed};
+use saltern_core::record::MessageRow;
+use saltern_core::seq::SeqNo;
+use saltern_service::conversations::{HotConversation, View};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::problem::{Problem, ProblemBody};
+
+/// An appended message's place.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Appended<'a> {
+    pub(crate) conversation_id: &'a str,
+    pub(crate) message_id: &'a str,
+    #[schema(minimum = 1)]
+    pub(crate) seq_no: u64,
+    /// The message had been appended before.
+    pub(crate) replayed: bool,
+}
+
+/// One result for each message, in order.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct BatchAnswer<'a> {
+    pub(crate) results: Vec<BatchResult<'a>>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum BatchResult<'a> {
+    Appended {
+        message_id: &'a str,
+        #[schema(minimum = 1)]
+        seq_no: u64,
+        replayed: bool,
+    },
+    Failed {
+        message_id: &'a str,
+        #[schema(value_type = ProblemBody)]
+        error: Problem,
+    },
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Message<'a> {
+    #[schema(minimum = 1)]
+    seq_no: u64,
+    message_id: &'a str,
+    sender_id: &'a str,
+    #[schema(required)]
+    receiver_id: Option<&'a str>,
+    content: &'a str,
+    /// The client's clock, as it came.
+    #[schema(required)]
+    timestamp: Option<&'a str>,
+    /// Where the content is archived; null until it is.
+    #[schema(required)]
+    s3_ref: Option<&'a str>,
+}
+
+impl<'a> Message<'a> {
+    pub(crate) fn new(seq: SeqNo, row: &'a MessageRow) -> Self {
+        Self {
+            seq_no: seq.get(),
+            message_id: row.message_id.as_str(),
+            sender_id: row.body.sender_id.as_str(),
+            receiver_id: row.body.receiver_id.as_ref().map(ParticipantId::as_str),
+            content: &row.body.content,
+            timestamp: row.body.timestamp.as_deref(),
+            s3_ref: None,
+        }
+    }
+
+    fn list(rows: &'a [Placed<MessageRow>]) -> Vec<Self> {
+        rows.iter().map(|row| Self::new(row.seq, &row.value)).collect()
+    }
+}
+
+/// Consecutive seq_nos without a message.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Gap)]
+pub(crate) struct GapBody {
+    #[schema(minimum = 1)]
+    from_seq: u64,
+    #[schema(minimum = 1)]
+    to_seq: u64,
+    state: GapStateBody,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = GapState)]
+#[serde(rename_all = "lowercase")]
+enum GapStateBody {
+    /// Nothing will ever appear here.
+    Void,
+    /// A writer is late, or gone.
+    Pending,
+}
+
+impl GapBody {
+    fn list(gaps: &[Gap]) -> Vec<Self> {
+        gaps.iter()
+            .map(|gap| Self {
+                from_seq: gap.range.from.get(),
+                to_seq: gap.range.to.get(),
+                state: match gap.state {
+                    GapState::Void => GapStateBody::Void,
+                    GapState::Pending => GapStateBody::Pending,
+                },
+            })
+            .collect()
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Page<'a> {
+    Older(Older<'a>),
+    Newer(Newer<'a>),
+}
+
+/// Newest first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Older<'a> {
+    messages: Vec<Message<'a>>,
+    /// The lowest seq_no looked at; null when nothing is older.
+    #[schema(required, minimum = 1)]
+    next_before_seq: Option<u64>,
+    gaps: Vec<GapBody>,
+    /// Up to here nothing will ever appear or vanish.
+    stable_through: u64,
+}
+
+impl<'a> Older<'a> {
+    pub(crate) fn new(page: &'a OlderPage) -> Self {
+        Self {
+            messages: Message::list(&page.messages),
+            next_before_seq: page.next_before.map(SeqNo::get),
+            gaps: GapBody::list(&page.gaps),
+            stable_through: page.stable_through,
+        }
+    }
+}
+
+/// Oldest first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Newer<'a> {
+    messages: Vec<Message<'a>>,
+    /// Where to go on.
+    next_after_seq: u64,
+    /// There is nothing above `next_after_seq` now.
+    at_end: bool,
+    gaps: Vec<GapBody>,
+    /// Up to here nothing will ever appear or vanish.
+    stable_through: u64,
+}
+
+impl<'a> Newer<'a> {
+    pub(crate) fn new(page: &'a NewerPage) -> Self {
+        Self {
+            messages: Message::list(&page.messages),
+            next_after_seq: page.next_after,
+            at_end: page.at_end,
+            gaps: GapBody::list(&page.gaps),
+            stable_through: page.stable_through,
+        }
+    }
+}
+
+/// The operator's view.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Conversation<'a> {
+    conversation_id: &'a str,
+    /// The highest row; 0 if there is none.
+    head_seq: u64,
+    stable_through: u64,
+    /// Salts that new messages spread over.
+    #[schema(minimum = 1)]
+    n: u16,
+    #[schema(minimum = 1)]
+    max_n: u16,
+    /// Null while the registry is out of reach.
+    #[schema(required)]
+    rate_wcu_per_s: Option<f64>,
+    /// Nothing is issued at or above it.
+    #[schema(minimum = 1)]
+    horizon: u64,
+    /// Empty for a conversation that was never written to.
+    epochs: Vec<EpochBody>,
+}
+
+/// From this seq_no on, N is n.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Epoch)]
+pub(crate) struct EpochBody {
+    #[schema(minimum = 1)]
+    from_seq: u64,
+    #[schema(minimum = 1)]
+    n: u16,
+}
+
+impl<'a> Conversation<'a> {
+    pub(crate) fn new(conversation_id: &'a str, view: &View) -> Self {
+        let epoch = |e: &Epoch| EpochBody { from_seq: e.from.get(), n: e.n };
+        Self {
+            conversation_id,
+            head_seq: view.head_seq,
+            stable_through: view.stable_through,
+            n: view.n,
+            max_n: view.max_n,
+            rate_wcu_per_s: view.rate_wcu_per_s,
+            horizon: view.horizon.get(),
+            epochs: view.epochs.iter().map(epoch).collect(),
+        }
+    }
+
+    /// One that was never written to.
+    pub(crate) fn unwritten(conversation_id: &'a str) -> Self {
+        Self {
+            conversation_id,
+            head_seq: 0,
+            stable_through: 0,
+            n: 1,
+            max_n: 1,
+            rate_wcu_per_s: Some(0.0),
+            horizon: SeqNo::FIRST.get(),
+            epochs: Vec::new(),
+        }
+    }
+}
+
+/// Hottest first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct HotList<'a> {
+    conversations: Vec<HotLine<'a>>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = HotConversation)]
+pub(crate) struct HotLine<'a> {
+    conversation_id: &'a str,
+    rate_wcu_per_s: f64,
+    #[schema(minimum = 1)]
+    n: u16,
+    #[schema(minimum = 1)]
+    max_n: u16,
+    /// Throttles that the store reported since the last look at the heat.
+    throttles: u64,
+}
+
+impl<'a> HotList<'a> {
+    pub(crate) fn new(hot: &'a [HotConversation]) -> Self {
+        let line = |hot: &'a HotConversation| HotLine {
+            conversation_id: hot.conversation.as_str(),
+            rate_wcu_per_s: hot.rate_wcu_per_s,
+            n: hot.n,
+            max_n: hot.max_n,
+            throttles: hot.throttles,
+        };
+        Self { conversations: hot.iter().map(line).collect() }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Health {
+    pub(crate) status: &'static str,
+}

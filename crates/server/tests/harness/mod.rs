@@ -1,0 +1,152 @@
+//! A real server on loopback over the memory store, and a client that sends paths and bodies as they are.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Body;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use prometheus_client::registry::Registry;
+use saltern_registry::faulty::{FaultyRegistry, RegistryFaultPlan};
+use saltern_registry::local::LocalRegistry;
+use saltern_server::{Server, ServerConfig};
+use saltern_service::conversations::{Config, Conversations};
+use saltern_store::Capabilities;
+use saltern_store::faulty::{FaultPlan, Faulty};
+use saltern_store::memory::MemoryStore;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const MESSAGES: &str = "/v1/conversations/c/messages";
+pub(crate) const BATCH: &str = "/v1/conversations/c/messages/batch";
+
+pub(crate) struct Harness {
+    pub(crate) address: SocketAddr,
+    pub(crate) rows: MemoryStore,
+    pub(crate) store: Faulty,
+    pub(crate) registry: Arc<FaultyRegistry>,
+    pub(crate) conversations: Conversations,
+    pub(crate) stop: CancellationToken,
+    pub(crate) running: tokio::task::JoinHandle<()>,
+}
+
+pub(crate) fn loopback() -> ServerConfig {
+    ServerConfig::new("127.0.0.1:0".parse().unwrap())
+}
+
+impl Harness {
+    pub(crate) async fn open() -> Self {
+        Self::start(loopback(), |_| {}).await
+    }
+
+    pub(crate) async fn start(config: ServerConfig, adjust: impl FnOnce(&mut Config)) -> Self {
+        let rows = MemoryStore::new(Capabilities { atomic_puts: true, exclusive: true });
+        let store = Faulty::new(Arc::new(rows.clone()), 1, FaultPlan::default());
+        let local = Arc::new(LocalRegistry::new(1_000));
+        let registry = Arc::new(FaultyRegistry::new(local, 1, RegistryFaultPlan::default()));
+        let mut service = Config::new(Arc::new(|| 1_763_200_000_000), 1);
+        service.append_deadline = Duration::from_millis(300);
+        service.read_deadline = Duration::from_millis(300);
+        adjust(&mut service);
+        let conversations = Conversations::new(Arc::new(store.clone()), registry.clone(), service);
+        let mut metrics = Registry::with_prefix("saltern");
+        conversations.metrics().register(&mut metrics);
+        let ready = Arc::new(|| Ok(()));
+        let server = Server::bind(config, conversations.clone(), ready, metrics).await.unwrap();
+        let (address, stop) = (server.local_addr(), CancellationToken::new());
+        let running = tokio::spawn(server.run(stop.clone().cancelled_owned()));
+        Self { address, rows, store, registry, conversations, stop, running }
+    }
+
+    pub(crate) async fn send<B>(&self, request: Request<B>) -> Reply
+    where
+        B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let (head, body) = sender.send_request(request).await.unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let reply = Reply { status: head.status, headers: head.headers, body };
+        reply.check();
+        reply
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.send(request(Method::GET, path, "")).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Bytes>) -> Reply {
+        self.send(request(Method::POST, path, body)).await
+    }
+
+    /// Appends `m1` … `m<count>` to `c`.
+    pub(crate) async fn fill(&self, count: usize) {
+        for i in 1..=count {
+            let reply = self.post(MESSAGES, message(&format!("m{i}")).to_string()).await;
+            assert_eq!(reply.status, StatusCode::CREATED);
+        }
+    }
+}
+
+pub(crate) fn request(method: Method, path: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {
+    let body = body.into();
+    let mut request = Request::builder().method(method).uri(path).header("host", "test");
+    if !body.is_empty() {
+        request = request.header("content-type", "application/json");
+    }
+    request.body(Full::new(body)).unwrap()
+}
+
+pub(crate) fn message(message_id: &str) -> Value {
+    json!({"message_id": message_id, "sender_id": "alice", "content": "hey"})
+}
+
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Reply {
+    /// What holds for every response.
+    fn check(&self) {
+        assert!(self.headers.contains_key("x-request-id"), "{self:?}");
+        if self.status.is_client_error() || self.status.is_server_error() {
+            assert_eq!(self.header("content-type"), "application/problem+json");
+            assert_eq!(self.json()["status"], self.status.as_u16(), "{self:?}");
+        }
+        let retry_after = (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some("1");
+        assert_eq!(self.headers.get("retry-after").map(|v| v.to_str().unwrap()), retry_after, "{self:?}");
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    pub(crate) fn detail(&self) -> String {
+        self.json()["detail"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Status and kind of problem.
+    pub(crate) fn problem(&self) -> (u16, String) {
+        let kind = self.json()["type"].as_str().unwrap_or_default().replace("urn:saltern:problem:", "");
+        (self.status.as_u16(), kind)
+    }
+}
