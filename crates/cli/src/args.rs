@@ -1,0 +1,214 @@
+//! What people type, and what `--help` teaches them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::LogFormat;
+
+/// The API key of client commands.
+pub(crate) const KEY_ENV: &str = "SALTERN_KEY";
+
+const ABOUT: &str = "Saltern keeps conversations: append logs with a dense order, idempotent appends and stable pages of history. \
+     It spreads a conversation over as many partitions as its traffic needs, and clients never see them.";
+
+#[derive(Debug, Parser)]
+#[command(name = "saltern", version, about = ABOUT, max_term_width = 120, after_help = SESSION)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const SESSION: &str = r#"A first session:
+  saltern serve &
+  curl --json '{"message_id":"m1","sender_id":"alice","content":"hey"}' \
+       http://127.0.0.1:8080/v1/conversations/tea/messages
+  curl http://127.0.0.1:8080/v1/conversations/tea/messages
+
+Exit status: 0 done, 1 failed (one line on standard error says why), 2 wrong usage."#;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the service
+    ///
+    /// Run the service over an embedded store in a folder. Prints one line on standard output when it is ready; logs go
+    /// to standard error (SALTERN_LOG sets the filter, e.g. SALTERN_LOG=debug). SIGINT and SIGTERM end it gracefully.
+    #[command(after_help = "Example:\n  saltern serve --listen 127.0.0.1:8080 --data ./saltern-data")]
+    Serve(ConfigArgs),
+    /// Show how a conversation is laid out
+    ///
+    /// Show a conversation's head, layout, epochs, partitions and recent gaps. Asks a running server with --url;
+    /// otherwise opens the data folder itself, which works only while no server holds it.
+    #[command(after_help = "Example:\n  saltern inspect tea --url http://127.0.0.1:8080")]
+    Inspect(InspectArgs),
+    /// Measure, as a ratio against a peer in the same run
+    #[command(subcommand)]
+    #[command(after_help = "Example:\n  saltern bench append --connections 64,256 --runs 5")]
+    Bench(BenchCommand),
+    /// Look at the configuration
+    #[command(subcommand)]
+    #[command(after_help = "Example:\n  saltern config check")]
+    Config(ConfigCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Validate the configuration and print what is in effect
+    ///
+    /// Prints the effective configuration as TOML, each value with where it comes from. Values come from saltern.toml,
+    /// overridden by variables (limits.appends_max is SALTERN_LIMITS_APPENDS_MAX), overridden by flags.
+    #[command(after_help = "Example:\n  SALTERN_LIMITS_READS_MAX=200 saltern config check --config ./saltern.toml")]
+    Check(ConfigArgs),
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct ConfigArgs {
+    /// Configuration file [default: saltern.toml in the working folder, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Folder of the embedded store, made if absent [default: ./saltern-data]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// How log lines look [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// The conversation's id, as clients write it
+    pub(crate) conversation: String,
+    /// Ask the server at this address
+    #[arg(long, conflicts_with_all = ["data", "config"])]
+    pub(crate) url: Option<String>,
+    /// API key with the scope `admin`, if the server wants one
+    #[arg(long, env = KEY_ENV, hide_env_values = true, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// Open this data folder [default: the one that `saltern serve` would use here]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Configuration file that names the data folder
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Appends over HTTP against a trivial endpoint, and the store alone against a plain file
+    #[command(after_help = "Example:\n  saltern bench append --connections 64 --seconds 1 --runs 3")]
+    Append(AppendArgs),
+    /// Pages of history over HTTP against a trivial endpoint
+    #[command(after_help = "Example:\n  saltern bench history --conversations 100 --seconds 1 --runs 3")]
+    History(HistoryArgs),
+    /// Many messages in many conversations: does the rate hold, does memory stay bounded?
+    #[command(after_help = "Example:\n  saltern bench volume --messages 1000000 --conversations 10000")]
+    Volume(VolumeArgs),
+    /// The peer of the HTTP measurements: answers every request with the same bytes
+    #[command(hide = true)]
+    ServeTrivial(TrivialArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MeasureArgs {
+    /// Interleaved runs; the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+    /// Seconds of load per run and side
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) seconds: u32,
+    #[command(flatten)]
+    pub(crate) scratch: ScratchArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScratchArgs {
+    /// Bytes of content per message
+    #[arg(long, default_value_t = 100, value_name = "BYTES",
+          value_parser = clap::value_parser!(u32).range(..=saltern_core::limits::CONTENT_BYTES_MAX as i64))]
+    pub(crate) content_bytes: u32,
+    /// Where to make the temporary data folder; use a real disk [default: ./target, else the working folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AppendArgs {
+    /// Client connections, one measurement each
+    #[arg(long, value_delimiter = ',', default_values_t = [64, 256])]
+    pub(crate) connections: Vec<u32>,
+    /// Conversations that the messages are spread over
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) conversations: u32,
+    /// Concurrent writers of the measurement without HTTP; 0 leaves it out
+    #[arg(long, default_value_t = 256)]
+    pub(crate) writers: u32,
+    #[command(flatten)]
+    pub(crate) measure: MeasureArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// Client connections, one measurement each
+    #[arg(long, value_delimiter = ',', default_values_t = [64])]
+    pub(crate) connections: Vec<u32>,
+    /// Conversations to read from
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) conversations: u32,
+    /// Messages in each conversation
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(40..))]
+    pub(crate) messages: u32,
+    /// How many of 100 pages in the mixed measurement are newest pages
+    #[arg(long, default_value_t = 50, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(..=100))]
+    pub(crate) newest: u32,
+    #[command(flatten)]
+    pub(crate) measure: MeasureArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VolumeArgs {
+    /// Messages to append
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) messages: u64,
+    /// Conversations that they are spread over
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) conversations: u32,
+    /// Messages per request; 1 uses the endpoint for single messages
+    #[arg(long, default_value_t = 50,
+          value_parser = clap::value_parser!(u32).range(1..=saltern_core::limits::BATCH_MESSAGES_MAX as i64))]
+    pub(crate) batch: u32,
+    /// Client connections
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) connections: u32,
+    #[command(flatten)]
+    pub(crate) scratch: ScratchArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrivialArgs {
+    #[arg(long)]
+    pub(crate) status: u16,
+    #[arg(long)]
+    pub(crate) response_bytes: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_holds() {
+        Cli::command().debug_assert();
+    }
+}

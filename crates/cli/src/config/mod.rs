@@ -1,0 +1,188 @@
+//! The configuration: defaults, overridden by `saltern.toml`, overridden by `SALTERN_*` variables, overridden by flags.
+//! Every layer is a list of (key, text, source); one loop applies them all, so that none knows more than another.
+
+mod file;
+mod print;
+mod setting;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use saltern_server::ApiKey;
+use setting::{Knob, Override};
+pub(crate) use setting::{LogFormat, Setting, Source};
+
+use crate::args::ConfigArgs;
+
+/// Looked for in the working folder when `--config` does not name another.
+const DEFAULT_FILE: &str = "saltern.toml";
+
+/// Variables of this prefix are settings; an unknown one is an error, but for those in `ENV_OTHER`.
+const ENV_PREFIX: &str = "SALTERN_";
+/// The log filter, and the key of client commands.
+const ENV_OTHER: [&str; 2] = [crate::log::FILTER_ENV, crate::args::KEY_ENV];
+
+/// The effective configuration; each value with where it comes from.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) listen: Setting<SocketAddr>,
+    pub(crate) data: Setting<PathBuf>,
+    pub(crate) log_format: Setting<LogFormat>,
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) api_keys: Vec<ApiKey>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Limits {
+    /// Messages being appended at once.
+    pub(crate) appends_max: Setting<NonZeroU32>,
+    /// Pages being read at once.
+    pub(crate) reads_max: Setting<NonZeroU32>,
+    /// HTTP requests under way at once.
+    pub(crate) requests_max: Setting<NonZeroU32>,
+    /// Conversations remembered in memory.
+    pub(crate) conversations_max: Setting<NonZeroU32>,
+    /// The engine's own block cache.
+    pub(crate) engine_cache_mib: Setting<u32>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Timeouts {
+    pub(crate) append_ms: Setting<NonZeroU32>,
+    pub(crate) read_ms: Setting<NonZeroU32>,
+    /// How long requests under way may take to end after a signal to stop.
+    pub(crate) shutdown_ms: Setting<NonZeroU32>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: Setting::default_of(SocketAddr::from(([127, 0, 0, 1], 8080))),
+            data: Setting::default_of(PathBuf::from("./saltern-data")),
+            log_format: Setting::default_of(LogFormat::Text),
+            limits: Limits {
+                appends_max: count(4_096),
+                reads_max: count(4_096),
+                requests_max: count(4_096),
+                conversations_max: count(100_000),
+                engine_cache_mib: Setting::default_of(128),
+            },
+            timeouts: Timeouts { append_ms: count(10_000), read_ms: count(5_000), shutdown_ms: count(20_000) },
+            api_keys: Vec::new(),
+        }
+    }
+}
+
+fn count(value: u32) -> Setting<NonZeroU32> {
+    Setting::default_of(NonZeroU32::new(value).unwrap_or(NonZeroU32::MIN))
+}
+
+impl Config {
+    /// Reads every layer and checks the whole.
+    pub(crate) fn load(args: &ConfigArgs) -> Result<Self> {
+        Self::from_layers(args, std::env::vars_os())
+    }
+
+    fn from_layers(args: &ConfigArgs, env: impl Iterator<Item = (OsString, OsString)>) -> Result<Self> {
+        let mut config = Self::default();
+        let path = args.config.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
+        match std::fs::read_to_string(path) {
+            Ok(text) => {
+                let layer = file::parse(path, &text)?;
+                config.apply(layer.overrides)?;
+                config.api_keys = layer.api_keys;
+            }
+            Err(e) if args.config.is_none() && e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e).with_context(|| format!("cannot read configuration file {}", path.display())),
+        }
+        let keys = config.keys();
+        config.apply(from_env(&keys, env)?)?;
+        config.apply(args.overrides())?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Every setting but the API keys, by its key, in the order people read them.
+    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 11] {
+        [
+            ("listen", &mut self.listen),
+            ("data", &mut self.data),
+            ("log_format", &mut self.log_format),
+            ("limits.appends_max", &mut self.limits.appends_max),
+            ("limits.reads_max", &mut self.limits.reads_max),
+            ("limits.requests_max", &mut self.limits.requests_max),
+            ("limits.conversations_max", &mut self.limits.conversations_max),
+            ("limits.engine_cache_mib", &mut self.limits.engine_cache_mib),
+            ("timeouts.append_ms", &mut self.timeouts.append_ms),
+            ("timeouts.read_ms", &mut self.timeouts.read_ms),
+            ("timeouts.shutdown_ms", &mut self.timeouts.shutdown_ms),
+        ]
+    }
+
+    fn keys(&mut self) -> Vec<&'static str> {
+        self.knobs().into_iter().map(|(key, _)| key).collect()
+    }
+
+    fn apply(&mut self, overrides: Vec<Override>) -> Result<()> {
+        for Override { key, text, source } in overrides {
+            let Some((_, knob)) = self.knobs().into_iter().find(|(known, _)| *known == key) else {
+                bail!("{source}: unknown key `{key}`");
+            };
+            if let Err(problem) = knob.set(&text, source.clone()) {
+                bail!("{source}: {key} {problem}, not `{text}`");
+            }
+        }
+        Ok(())
+    }
+
+    /// What no single setting can tell.
+    fn check(&self) -> Result<()> {
+        let listen = self.listen.value;
+        if !listen.ip().to_canonical().is_loopback() && self.api_keys.is_empty() {
+            bail!(
+                "{}: {listen} can be reached from other machines, which needs [[api_keys]] in the configuration",
+                self.listen.source
+            );
+        }
+        Ok(())
+    }
+}
+
+/// `SALTERN_LIMITS_APPENDS_MAX` is `limits.appends_max`.
+fn from_env(keys: &[&'static str], env: impl Iterator<Item = (OsString, OsString)>) -> Result<Vec<Override>> {
+    let mut overrides = Vec::new();
+    for (name, text) in env {
+        let Some(name) = name.to_str().filter(|name| name.starts_with(ENV_PREFIX)) else { continue };
+        if ENV_OTHER.contains(&name) {
+            continue;
+        }
+        let Some(key) = keys.iter().find(|key| env_name(key) == name) else {
+            bail!("unknown variable {name} (`saltern config check --help` tells how variables are named)");
+        };
+        let Some(text) = text.to_str() else { bail!("{name} is not valid UTF-8") };
+        overrides.push(Override {
+            key: (*key).to_owned(),
+            text: text.to_owned(),
+            source: Source::Env(name.to_owned()),
+        });
+    }
+    Ok(overrides)
+}
+
+fn env_name(key: &str) -> String {
+    format!("{ENV_PREFIX}{}", key.replace('.', "_").to_uppercase())
+}
+
+impl ConfigArgs {
+    fn overrides(&self) -> Vec<Override> {
+        let listen = self.listen.map(|listen| ("listen", "--listen", listen.to_string()));
+        let data = self.data.as_ref().map(|data| ("data", "--data", data.display().to_string()));
+        let format = self.log_format.map(|format| ("log_format", "--log-format", format.to_string()));
+        let given = [listen, data, format].into_iter().flatten();
+        given.map(|(key, flag, text)| Override { key: key.into(), text, source: Source::Flag(flag) }).collect()
+    }
+}

@@ -1,0 +1,137 @@
+//! Where the answer comes from: a running server, or the folder itself.
+
+use anyhow::{Context, Result, anyhow, bail};
+use hyper::{StatusCode, header};
+use saltern_core::ids::ConversationId;
+use saltern_core::layout::Epoch;
+use saltern_core::page::{Gap, GapState};
+use saltern_core::seq::{SeqNo, SeqRange};
+use saltern_service::conversations::View;
+use saltern_store::embedded::{Holder, OpenError};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::args::{ConfigArgs, InspectArgs};
+use crate::config::Config;
+use crate::http::{self, Sender, ServerUrl};
+use crate::serve::Service;
+
+#[derive(Deserialize)]
+struct WireView {
+    head_seq: u64,
+    stable_through: u64,
+    n: u16,
+    max_n: u16,
+    rate_wcu_per_s: Option<f64>,
+    horizon: u64,
+    epochs: Vec<WireEpoch>,
+}
+
+#[derive(Deserialize)]
+struct WireEpoch {
+    from_seq: u64,
+    n: u16,
+}
+
+#[derive(Deserialize)]
+struct WirePage {
+    gaps: Vec<WireGap>,
+}
+
+#[derive(Deserialize)]
+struct WireGap {
+    from_seq: u64,
+    to_seq: u64,
+    state: WireState,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WireState {
+    Void,
+    Pending,
+}
+
+#[derive(Deserialize)]
+struct WireProblem {
+    title: Option<String>,
+    detail: Option<String>,
+}
+
+pub(super) async fn server(url: &str, key: Option<&str>, conversation: &ConversationId) -> Result<Option<View>> {
+    let stream = ServerUrl::parse(url)?.connect().await?;
+    let path = http::conversation_path(conversation.as_str());
+    http::over(stream, async |mut sender| {
+        let view = ask::<WireView>(&mut sender, &path, key).await?;
+        // A conversation that was never written to has no epoch.
+        let Some(view) = view.filter(|view| !view.epochs.is_empty()) else { return Ok(None) };
+        let page = ask::<WirePage>(&mut sender, &format!("{path}/messages"), key).await?;
+        let gaps = page.map(|page| page.gaps).unwrap_or_default();
+        Ok(Some(view.understood(gaps)))
+    })
+    .await
+    .with_context(|| format!("no answer from {url}"))
+}
+
+async fn ask<T: DeserializeOwned>(sender: &mut Sender, path: &str, key: Option<&str>) -> Result<Option<T>> {
+    let mut request = http::get(path.parse()?);
+    if let Some(key) = key {
+        let value = format!("Bearer {key}").parse().context("the API key holds characters that no header can carry")?;
+        request.headers_mut().insert(header::AUTHORIZATION, value);
+    }
+    let (status, body) = http::send(sender, request).await?;
+    match status {
+        StatusCode::OK => Ok(Some(serde_json::from_slice(&body).context("not an answer of a Saltern server")?)),
+        StatusCode::NOT_FOUND => Ok(None),
+        _ => {
+            let problem = serde_json::from_slice(&body).unwrap_or(WireProblem { title: None, detail: None });
+            bail!("{status}: {}", problem.detail.or(problem.title).unwrap_or_else(|| "no reason given".into()))
+        }
+    }
+}
+
+impl WireView {
+    fn understood(self, gaps: Vec<WireGap>) -> View {
+        let epoch = |e: WireEpoch| Epoch { from: SeqNo::clamped(e.from_seq), n: e.n };
+        View {
+            head_seq: self.head_seq,
+            stable_through: self.stable_through,
+            n: self.n,
+            max_n: self.max_n,
+            rate_wcu_per_s: self.rate_wcu_per_s,
+            horizon: SeqNo::clamped(self.horizon),
+            epochs: self.epochs.into_iter().map(epoch).collect(),
+            recent_gaps: gaps.into_iter().filter_map(WireGap::understood).collect(),
+        }
+    }
+}
+
+impl WireGap {
+    fn understood(self) -> Option<Gap> {
+        let range = SeqRange::new(SeqNo::clamped(self.from_seq), SeqNo::clamped(self.to_seq))?;
+        let state = match self.state {
+            WireState::Void => GapState::Void,
+            WireState::Pending => GapState::Pending,
+        };
+        Some(Gap { range, state })
+    }
+}
+
+/// Opens the folder that a server here would use; never makes one.
+pub(super) async fn folder(args: &InspectArgs, conversation: &ConversationId) -> Result<Option<View>> {
+    let (config, data) = (args.config.clone(), args.data.clone());
+    let config = Config::load(&ConfigArgs { config, data, ..ConfigArgs::default() })?;
+    let folder = &config.data.value;
+    if std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none()) {
+        bail!("there is no data in {}; name a folder with --data, or a server with --url", folder.display());
+    }
+    let service = Service::open(&config).map_err(|e| match e.downcast_ref() {
+        Some(OpenError::Locked { folder, holder: Holder { address: Some(url), .. } }) => {
+            anyhow!("folder {} is being served at {url}; ask there with --url {url}", folder.display())
+        }
+        _ => e,
+    })?;
+    let view = service.conversations.view(conversation).await;
+    service.close().await;
+    Ok(view?)
+}

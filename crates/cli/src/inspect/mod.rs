@@ -1,0 +1,28 @@
+//! `saltern inspect`: a conversation as an operator wants to see it.
+
+mod ask;
+mod report;
+
+use anyhow::{Result, bail};
+use saltern_core::ids::ConversationId;
+
+use crate::args::InspectArgs;
+
+pub(crate) async fn inspect(args: &InspectArgs) -> Result<()> {
+    let conversation = match ConversationId::new(&args.conversation) {
+        Ok(conversation) => conversation,
+        Err(e) => bail!("a conversation's id {e}"),
+    };
+    let view = match &args.url {
+        Some(url) => ask::server(url, args.key.as_deref(), &conversation).await?,
+        None => ask::folder(args, &conversation).await?,
+    };
+    let Some(view) = view else { bail!("there is no conversation {:?}", args.conversation) };
+    let report = report::Report::new(&conversation, &view)?;
+    if args.json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        print!("{report}");
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! The `saltern` command.
+
+mod args;
+mod bench;
+mod config;
+mod http;
+mod inspect;
+mod log;
+mod serve;
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::Parser as _;
+
+use crate::args::{BenchCommand, Cli, Command, ConfigCommand};
+use crate::config::Config;
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {}", one_line(&e));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Serve(args) => {
+            let config = Config::load(&args)?;
+            log::start(config.log_format.value)?;
+            runtime()?.block_on(serve::serve(&config))
+        }
+        Command::Inspect(args) => runtime()?.block_on(inspect::inspect(&args)),
+        Command::Bench(BenchCommand::ServeTrivial(args)) => runtime()?.block_on(bench::serve_trivial(&args)),
+        Command::Bench(command) => runtime()?.block_on(bench::bench(&command)),
+        Command::Config(ConfigCommand::Check(args)) => {
+            print!("{}", Config::load(&args)?.into_toml());
+            Ok(())
+        }
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")
+}
+
+/// A failure and its causes as one line. Causes that the text before already tells are left out.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string().replace(['\n', '\r'], " ");
+        if line.is_empty() {
+            line = text;
+        } else if !line.contains(&text) {
+            line.push_str(": ");
+            line.push_str(&text);
+        }
+    }
+    line
+}
