@@ -64,7 +64,7 @@ async fn plant(store: &MemoryStore, epochs: &[(u64, u16)], head: u64, row: impl 
 }
 
 async fn put(store: &MemoryStore, key: Key, record: Record) {
-    store.put(Put { key, record, condition: Condition::Absent }).await.unwrap();
+    store.put(&Put { key, record, condition: Condition::Absent }).await.unwrap();
 }
 
 fn message(at: u64) -> Option<Record> {
@@ -248,7 +248,7 @@ async fn a_missing_row_that_must_exist_is_an_error_not_a_shorter_page() {
     let layout = plant(&store, &[(1, 1)], 50, |at| if at == 20 { None } else { message(at) }).await;
     let control = ControlRecord { ver: 2, layout, resolved: seq(51), ..ControlRecord::create(1, 0) };
     let key = Key::control(&conversation());
-    store.put(Put { key, record: Record::Control(control), condition: Condition::Version(1) }).await.unwrap();
+    store.put(&Put { key, record: Record::Control(control), condition: Condition::Version(1) }).await.unwrap();
     let service = service(&store);
     assert_eq!(service.older(&conversation(), None, 20).await.unwrap().messages.len(), 20);
     let older = service.older(&conversation(), Some(seq(30)), 20).await;
@@ -267,7 +267,7 @@ async fn a_lost_tail_is_not_taken_for_the_end() {
         let layout = plant(&store, &[(1, 1), (5, 2)], 50, |at| if at > survivors { None } else { message(at) }).await;
         let control = ControlRecord { ver: 2, layout, resolved: seq(51), ..ControlRecord::create(1, 0) };
         let key = Key::control(&conversation());
-        store.put(Put { key, record: Record::Control(control), condition: Condition::Version(1) }).await.unwrap();
+        store.put(&Put { key, record: Record::Control(control), condition: Condition::Version(1) }).await.unwrap();
         let service = service(&store);
         let newest = service.older(&conversation(), None, 20).await;
         assert!(matches!(newest, Err(ReadError::Lost { seq: at, .. }) if at == seq(50)), "{newest:?}");

@@ -48,8 +48,8 @@ fn judge(rows: &Rows, put: &Put) -> PutOutcome {
     }
 }
 
-fn apply(rows: &mut Rows, put: Put) {
-    rows.insert((put.key.partition, put.key.sort), put.record);
+fn apply(rows: &mut Rows, put: &Put) {
+    rows.insert((put.key.partition.clone(), put.key.sort), put.record.clone());
 }
 
 #[async_trait]
@@ -58,39 +58,39 @@ impl Store for MemoryStore {
         self.capabilities
     }
 
-    async fn put(&self, put: Put) -> Result<PutOutcome, StoreError> {
+    async fn put(&self, put: &Put) -> Result<PutOutcome, StoreError> {
         let mut rows = self.lock();
-        let outcome = judge(&rows, &put);
+        let outcome = judge(&rows, put);
         if outcome == PutOutcome::Applied {
             apply(&mut rows, put);
         }
         Ok(outcome)
     }
 
-    async fn put_all(&self, puts: Vec<Put>) -> Result<Vec<PutOutcome>, StoreError> {
+    async fn put_all(&self, puts: &[Put]) -> Result<Vec<PutOutcome>, StoreError> {
         if !self.capabilities.atomic_puts {
             return Err(Misuse::NoAtomicPuts.into());
         }
-        keys_differ(&puts)?;
+        keys_differ(puts)?;
         let mut rows = self.lock();
         let outcomes: Vec<_> = puts.iter().map(|put| judge(&rows, put)).collect();
         if outcomes.iter().all(|outcome| *outcome == PutOutcome::Applied) {
-            puts.into_iter().for_each(|put| apply(&mut rows, put));
+            puts.iter().for_each(|put| apply(&mut rows, put));
         }
         Ok(outcomes)
     }
 
-    async fn get(&self, keys: Vec<Key>, _: Consistency) -> Result<Vec<Option<Record>>, StoreError> {
+    async fn get(&self, keys: &[Key], _: Consistency) -> Result<Vec<Option<Record>>, StoreError> {
         let rows = self.lock();
-        Ok(keys.into_iter().map(|key| rows.get(&(key.partition, key.sort)).cloned()).collect())
+        Ok(keys.iter().map(|key| rows.get(&(key.partition.clone(), key.sort)).cloned()).collect())
     }
 
-    async fn query(&self, query: Query) -> Result<QueryPage, StoreError> {
+    async fn query(&self, query: &Query) -> Result<QueryPage, StoreError> {
         if query.from > query.to {
             return Ok(QueryPage { rows: Vec::new(), resume: None });
         }
         let rows = self.lock();
-        let range = rows.range((query.partition.clone(), query.from)..=(query.partition, query.to));
+        let range = rows.range((query.partition.clone(), query.from)..=(query.partition.clone(), query.to));
         Ok(match query.order {
             Order::Ascending => page(range, query.limit),
             Order::Descending => page(range.rev(), query.limit),

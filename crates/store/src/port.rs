@@ -119,37 +119,41 @@ pub trait Store: Send + Sync + 'static {
     fn capabilities(&self) -> Capabilities;
 
     /// Writes one row if its condition holds (S1–S4).
-    async fn put(&self, put: Put) -> Result<PutOutcome, StoreError>;
+    async fn put(&self, put: &Put) -> Result<PutOutcome, StoreError>;
 
     /// Writes several rows in one atomic step if all their conditions hold (S7), and answers `Applied` for each; or
     /// writes nothing, answers `Refused` for each put whose condition failed and `Applied` for those that stood ready.
     ///
     /// Only for adapters with `Capabilities::atomic_puts`. Keys must differ.
-    async fn put_all(&self, puts: Vec<Put>) -> Result<Vec<PutOutcome>, StoreError>;
+    async fn put_all(&self, puts: &[Put]) -> Result<Vec<PutOutcome>, StoreError>;
 
     /// Reads rows by exact key, in the order of the keys (S5).
-    async fn get(&self, keys: Vec<Key>, consistency: Consistency) -> Result<Vec<Option<Record>>, StoreError>;
+    async fn get(&self, keys: &[Key], consistency: Consistency) -> Result<Vec<Option<Record>>, StoreError>;
 
     /// Reads one page of a range (S5, S6).
-    async fn query(&self, query: Query) -> Result<QueryPage, StoreError>;
+    async fn query(&self, query: &Query) -> Result<QueryPage, StoreError>;
 }
 
 /// Follows a query through its continuations, until its limit or its end.
-pub async fn query_all(store: &dyn Store, mut query: Query) -> Result<Vec<(u64, Record)>, StoreError> {
-    let mut rows = Vec::new();
+pub async fn query_all(store: &dyn Store, query: &Query) -> Result<Vec<(u64, Record)>, StoreError> {
+    let first = store.query(query).await?;
+    let (mut rows, mut resume) = (first.rows, first.resume);
+    let mut query = query.clone();
+    query.limit = query.limit.saturating_sub(rows.len());
     loop {
-        let page = store.query(query.clone()).await?;
-        query.limit = query.limit.saturating_sub(page.rows.len());
-        rows.extend(page.rows);
-        let Some(resume) = page.resume.filter(|_| query.limit > 0) else { return Ok(rows) };
+        let Some(behind) = resume.filter(|_| query.limit > 0) else { return Ok(rows) };
         match query.order {
-            Order::Ascending if resume == u64::MAX => return Ok(rows),
-            Order::Ascending => query.from = resume + 1,
-            Order::Descending if resume == 0 => return Ok(rows),
-            Order::Descending => query.to = resume - 1,
+            Order::Ascending if behind == u64::MAX => return Ok(rows),
+            Order::Ascending => query.from = behind + 1,
+            Order::Descending if behind == 0 => return Ok(rows),
+            Order::Descending => query.to = behind - 1,
         }
         if query.from > query.to {
             return Ok(rows);
         }
+        let page = store.query(&query).await?;
+        query.limit = query.limit.saturating_sub(page.rows.len());
+        rows.extend(page.rows);
+        resume = page.resume;
     }
 }

@@ -52,7 +52,7 @@ pub(super) async fn compare(args: &AppendArgs, scratch: &Scratch) -> Result<Comp
 }
 
 async fn put(store: Arc<EmbeddedStore>, puts: Vec<Put>) -> Result<()> {
-    let outcomes = store.put_all(puts).await?;
+    let outcomes = store.put_all(&puts).await?;
     if outcomes.iter().all(|outcome| *outcome == PutOutcome::Applied) { Ok(()) } else { bail!("refused") }
 }
 

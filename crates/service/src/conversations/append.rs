@@ -1,4 +1,6 @@
 //! Append: ticket, claim, row. Nothing is acknowledged without the row.
+//!
+//! What is rare is boxed, so that the common way stays a small future.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -57,10 +59,12 @@ impl Inner {
         let placing = Placing { inner: self, known, draft, deadline };
         let entry = self.in_flight.enter(&known.conversation, &draft.message_id, deadline).await;
         let entry = entry.ok_or(AppendError::Unsettled(None))?;
-        if (after_another || entry.waited || self.store.capabilities().exclusive)
-            && let Some(claim) = placing.read_claim().await?
-        {
-            return placing.follow(claim).await;
+        let claim = match after_another || entry.waited {
+            true => Box::pin(placing.read_claim()).await?,
+            false => placing.earlier_claim().await?,
+        };
+        if let Some(claim) = claim {
+            return Box::pin(placing.follow(claim)).await;
         }
         let request = TicketRequest { count: 1, wcu: draft.wcu() };
         let ticket = self.tickets(known, request, deadline).await?;
@@ -105,14 +109,11 @@ impl Inner {
     ) -> Vec<Result<Appended, AppendError>> {
         let deadline = Instant::now() + self.config.append_deadline;
         let placings: Vec<_> = drafts.iter().map(|draft| Placing { inner: self, known, draft, deadline }).collect();
-        let mut claims = vec![Ok(None); drafts.len()];
-        if self.store.capabilities().exclusive {
-            let mut reading = Vec::with_capacity(drafts.len());
-            for placing in &placings {
-                reading.push(placing.read_claim());
-            }
-            claims = join_all(reading).await;
+        let mut reading = Vec::with_capacity(drafts.len());
+        for placing in &placings {
+            reading.push(placing.earlier_claim());
         }
+        let claims = join_all(reading).await;
         let fresh = || placings.iter().zip(&claims).filter(|(_, claim)| matches!(claim, Ok(None)));
         let request =
             TicketRequest { count: fresh().count() as u64, wcu: fresh().map(|(placing, _)| placing.draft.wcu()).sum() };
@@ -164,12 +165,20 @@ impl Placing<'_> {
     }
 
     async fn put(&self, ticket: SeqNo, put: Put) -> Result<PutOutcome, AppendError> {
-        self.or_watch(ticket, self.inner.put(&self.known.conversation, put, self.deadline).await)
+        self.or_watch(ticket, self.inner.put(&self.known.conversation, &put, self.deadline).await)
+    }
+
+    /// The claim of a message that was sent before, as far as can be told without asking the store each time.
+    async fn earlier_claim(&self) -> Result<Option<Claim>, AppendError> {
+        match self.inner.recent.saw_before(&self.known.conversation, &self.draft.message_id) {
+            true => Box::pin(self.read_claim()).await,
+            false => Ok(None),
+        }
     }
 
     async fn read_claim(&self) -> Result<Option<Claim>, AppendError> {
         let key = Key::claim(&self.known.conversation, &self.draft.message_id);
-        let found = self.inner.get(&self.known.conversation, key, self.deadline).await?;
+        let found = self.inner.get(&self.known.conversation, &key, self.deadline).await?;
         found.map(as_claim).transpose()
     }
 
@@ -209,15 +218,15 @@ impl Placing<'_> {
                 return self.put_row_at(Claim { seq: ticket, digest: self.draft.digest }, false).await;
             }
             let puts = vec![self.claim_put(ticket, Condition::Absent), row];
-            let outcomes = self.inner.put_all(&self.known.conversation, puts, self.deadline).await;
+            let outcomes = self.inner.put_all(&self.known.conversation, &puts, self.deadline).await;
             let outcomes = self.or_watch(ticket, outcomes)?;
             let mut outcomes = outcomes.into_iter();
             match (outcomes.next(), outcomes.next()) {
                 (Some(PutOutcome::Applied), Some(PutOutcome::Applied)) => return Ok(self.landed(ticket, false)),
-                (Some(PutOutcome::Refused(there)), _) => return self.already_claimed(there, ticket).await,
+                (Some(PutOutcome::Refused(there)), _) => return Box::pin(self.already_claimed(there, ticket)).await,
                 (_, Some(PutOutcome::Refused(row))) => match self.landing(row)? {
                     Landing::Ours => return Ok(self.landed(ticket, true)),
-                    landing => ticket = self.next_ticket(ticket, landing).await?,
+                    landing => ticket = Box::pin(self.next_ticket(ticket, landing)).await?,
                 },
                 _ => return Err(AppendError::Unsettled(None)),
             }
@@ -231,7 +240,7 @@ impl Placing<'_> {
         }
         match self.put(ticket, self.claim_put(ticket, Condition::Absent)).await? {
             PutOutcome::Applied => self.put_row_at(claim, false).await,
-            PutOutcome::Refused(there) => self.already_claimed(there, ticket).await,
+            PutOutcome::Refused(there) => Box::pin(self.already_claimed(there, ticket)).await,
         }
     }
 
@@ -268,7 +277,7 @@ impl Placing<'_> {
             if let Landing::Ours = landing {
                 return Ok(self.landed(claim.seq, replayed));
             }
-            claim = self.move_claim(claim, landing).await?;
+            claim = Box::pin(self.move_claim(claim, landing)).await?;
         }
     }
 
@@ -328,7 +337,7 @@ impl Placing<'_> {
     fn acknowledge_early(&self, row: Put, seq: SeqNo) -> Result<Appended, AppendError> {
         let inner = Arc::clone(self.inner);
         self.inner.spawn(async move {
-            let _ = inner.store.put(row).await;
+            let _ = inner.store.put(&row).await;
         });
         Ok(Appended { seq, replayed: false })
     }

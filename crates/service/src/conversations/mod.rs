@@ -7,10 +7,12 @@ mod history;
 mod in_flight;
 mod known;
 mod metrics;
+mod recent;
 mod sabotage;
 mod sealer;
 mod settle;
 mod ticket;
+mod unstoppable;
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +28,6 @@ use saltern_registry::Registry;
 pub use saltern_registry::RegistryError;
 use saltern_store::Store;
 use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -35,8 +36,10 @@ use self::coalesce::Coalescer;
 use self::in_flight::InFlight;
 use self::known::Directory;
 use self::metrics::AppendResult;
+use self::recent::Recent;
 use self::sealer::Watched;
 use self::settle::Jitter;
+use self::unstoppable::Unstoppable;
 
 /// Conversations that may be synced at once, so that a registry failover does not become a flood of reads.
 const SYNCS_MAX: usize = 64;
@@ -63,6 +66,7 @@ struct Inner {
     metrics: Metrics,
     directory: Directory,
     in_flight: InFlight,
+    recent: Recent,
     watched: Watched,
     jitter: Jitter,
     older: Coalescer<OlderKey, Result<Arc<OlderPage>, ReadError>>,
@@ -76,13 +80,22 @@ struct Inner {
 }
 
 impl Inner {
-    /// Runs to its end, whoever waits for it, unless the whole service is aborted.
-    fn spawn<T: Send + 'static>(
-        self: &Arc<Self>,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> JoinHandle<Option<T>> {
-        self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(work))
+    /// Runs in the background, to its end.
+    fn spawn(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(mortal(self.stop.clone(), work));
     }
+}
+
+/// Work that ends at its next await when the service is aborted, as the simulation's crashes need it. Elsewhere an abort
+/// only ends retries: what the store has been asked, it answers.
+#[cfg(feature = "sabotage")]
+async fn mortal<T>(stop: CancellationToken, work: impl Future<Output = T>) -> Option<T> {
+    stop.run_until_cancelled(work).await
+}
+
+#[cfg(not(feature = "sabotage"))]
+async fn mortal<T>(_stop: CancellationToken, work: impl Future<Output = T>) -> Option<T> {
+    Some(work.await)
 }
 
 impl Conversations {
@@ -95,6 +108,7 @@ impl Conversations {
             metrics: Metrics::default(),
             directory: Directory::new(config.conversations_max),
             in_flight: InFlight::default(),
+            recent: Recent::default(),
             watched: Watched::default(),
             jitter: Jitter::new(config.jitter_seed),
             older: Coalescer::new(join_started),
@@ -118,12 +132,12 @@ impl Conversations {
             Err(_) => Err(AppendError::Overloaded),
             Ok(permit) => {
                 let (inner, known) = (Arc::clone(&self.inner), self.inner.directory.get(conversation));
-                let append = self.inner.spawn(async move {
+                let append = async move {
                     let result = inner.append(&known, &draft).await;
                     drop(permit);
                     result
-                });
-                append.await.ok().flatten().unwrap_or(Err(AppendError::Unsettled(None)))
+                };
+                Unstoppable::new(&self.inner, append).await.unwrap_or(Err(AppendError::Unsettled(None)))
             }
         };
         self.count_append(&result);
@@ -145,12 +159,12 @@ impl Conversations {
             Err(_) => all(AppendError::Overloaded),
             Ok(permit) => {
                 let (inner, known) = (Arc::clone(&self.inner), self.inner.directory.get(conversation));
-                let append = self.inner.spawn(async move {
+                let append = async move {
                     let results = inner.append_batch(&known, &drafts).await;
                     drop(permit);
                     results
-                });
-                append.await.ok().flatten().unwrap_or_else(|| all(AppendError::Unsettled(None)))
+                };
+                Unstoppable::new(&self.inner, append).await.unwrap_or_else(|| all(AppendError::Unsettled(None)))
             }
         };
         results.iter().for_each(|result| self.count_append(result));
@@ -266,7 +280,7 @@ impl Conversations {
         self.inner.stop.cancel();
     }
 
-    /// Stops everything at its next await, as a crash would: what was on its way may or may not have happened.
+    /// Gives up on everything under way: what was on its way may or may not have happened.
     pub fn abort(&self) {
         self.inner.appends.close();
         self.inner.stop.cancel();

@@ -63,7 +63,7 @@ impl Attempts<'_> {
             StoreError::Unavailable(_) => {}
         }
         let pause = self.inner.jitter.pause(self.made);
-        if Instant::now() + pause >= self.deadline {
+        if self.inner.stop.is_cancelled() || Instant::now() + pause >= self.deadline {
             return Some(Err(self.unknown.take().unwrap_or(error)));
         }
         self.made += 1;
@@ -81,12 +81,12 @@ impl Inner {
     pub(super) async fn put(
         &self,
         conversation: &ConversationId,
-        put: Put,
+        put: &Put,
         deadline: Instant,
     ) -> Result<PutOutcome, StoreError> {
         let mut attempts = self.attempts(conversation, deadline);
         loop {
-            let attempt = timeout_at(deadline, self.store.put(put.clone())).await;
+            let attempt = timeout_at(deadline, self.store.put(put)).await;
             if let Some(settled) = attempts.judge(attempt).await {
                 return settled;
             }
@@ -96,12 +96,12 @@ impl Inner {
     pub(super) async fn put_all(
         &self,
         conversation: &ConversationId,
-        puts: Vec<Put>,
+        puts: &[Put],
         deadline: Instant,
     ) -> Result<Vec<PutOutcome>, StoreError> {
         let mut attempts = self.attempts(conversation, deadline);
         loop {
-            let attempt = timeout_at(deadline, self.store.put_all(puts.clone())).await;
+            let attempt = timeout_at(deadline, self.store.put_all(puts)).await;
             if let Some(settled) = attempts.judge(attempt).await {
                 return settled;
             }
@@ -112,12 +112,12 @@ impl Inner {
     pub(super) async fn get(
         &self,
         conversation: &ConversationId,
-        key: Key,
+        key: &Key,
         deadline: Instant,
     ) -> Result<Option<Record>, StoreError> {
         let mut attempts = self.attempts(conversation, deadline);
         loop {
-            let attempt = timeout_at(deadline, self.store.get(vec![key.clone()], Consistency::Strong)).await;
+            let attempt = timeout_at(deadline, self.store.get(std::slice::from_ref(key), Consistency::Strong)).await;
             if let Some(settled) = attempts.judge(attempt).await {
                 return settled.map(|mut found| found.pop().flatten());
             }
@@ -128,12 +128,12 @@ impl Inner {
     pub(super) async fn query(
         &self,
         conversation: &ConversationId,
-        query: Query,
+        query: &Query,
         deadline: Instant,
     ) -> Result<Vec<(u64, Record)>, StoreError> {
         let mut attempts = self.attempts(conversation, deadline);
         loop {
-            let attempt = timeout_at(deadline, query_all(&*self.store, query.clone())).await;
+            let attempt = timeout_at(deadline, query_all(&*self.store, query)).await;
             if let Some(settled) = attempts.judge(attempt).await {
                 return settled;
             }

@@ -48,11 +48,11 @@ impl Inner {
                 }
                 Tickets::Exhausted { next, horizon } => {
                     let need = Need { next, count: request.count, horizon };
-                    self.extend(known, need, deadline).await?;
+                    Box::pin(self.extend(known, need, deadline)).await?;
                     // Metered already, though nothing was issued.
                     request.wcu = 0;
                 }
-                Tickets::Absent => self.sync(known, request.count, deadline).await?,
+                Tickets::Absent => Box::pin(self.sync(known, request.count, deadline)).await?,
             }
         }
         Err(AppendError::Unsettled(None))
@@ -63,7 +63,7 @@ impl Inner {
         if let Some(salt) = known.control().and_then(|c| c.layout.salt(seq)) {
             return Ok(salt);
         }
-        let control = self.read_control(known, deadline).await?;
+        let control = Box::pin(self.read_control(known, deadline)).await?;
         control.and_then(|c| c.layout.salt(seq)).ok_or(AppendError::Unsettled(None))
     }
 
@@ -74,7 +74,7 @@ impl Inner {
         deadline: Instant,
     ) -> Result<Option<Arc<ControlRecord>>, StoreError> {
         let key = Key::control(&known.conversation);
-        match self.get(&known.conversation, key, deadline).await? {
+        match self.get(&known.conversation, &key, deadline).await? {
             None => Ok(None),
             Some(Record::Control(control)) => Ok(Some(known.learn(control))),
             Some(_) => Err(no_control(known)),
@@ -174,7 +174,7 @@ impl Inner {
     ) -> Result<Arc<ControlRecord>, StoreError> {
         let conversation = &known.conversation;
         let put = Put { key: Key::control(conversation), record: Record::Control(control.clone()), condition };
-        match self.put(conversation, put, deadline).await? {
+        match self.put(conversation, &put, deadline).await? {
             PutOutcome::Applied => Ok(known.learn(control)),
             PutOutcome::Refused(Some(Record::Control(there))) => Ok(known.learn(there)),
             PutOutcome::Refused(_) => Err(no_control(known)),

@@ -8,7 +8,7 @@ use crate::port::{Condition, Put, PutOutcome, Store, StoreError};
 const RACES: u64 = 16;
 
 async fn put_all(store: &dyn Store, puts: Vec<Put>) -> Vec<PutOutcome> {
-    store.put_all(puts).await.expect("a put_all is answered")
+    store.put_all(&puts).await.expect("a put_all is answered")
 }
 
 /// S7, S3: all puts are applied, or none, and then each answer says whether that put stood in the way.
@@ -77,7 +77,7 @@ pub async fn atoms_refuse_what_they_cannot_do(store: &dyn Store) {
         true => vec![absent(key.clone(), message("a", "a")), absent(key.clone(), message("b", "b"))],
         false => vec![absent(key.clone(), message("a", "a"))],
     };
-    let answer = store.put_all(puts).await;
+    let answer = store.put_all(&puts).await;
     assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
     assert_eq!(read(store, &key).await, None);
 }

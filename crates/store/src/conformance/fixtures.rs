@@ -41,7 +41,7 @@ pub(super) fn absent(key: Key, record: Record) -> Put {
 }
 
 pub(super) async fn put(store: &dyn Store, put: Put) -> PutOutcome {
-    store.put(put).await.expect("a put is answered")
+    store.put(&put).await.expect("a put is answered")
 }
 
 pub(super) async fn write(store: &dyn Store, key: Key, record: Record) {
@@ -49,7 +49,7 @@ pub(super) async fn write(store: &dyn Store, key: Key, record: Record) {
 }
 
 pub(super) async fn read(store: &dyn Store, key: &Key) -> Option<Record> {
-    let mut records = store.get(vec![key.clone()], Consistency::Strong).await.expect("a get is answered");
+    let mut records = store.get(std::slice::from_ref(key), Consistency::Strong).await.expect("a get is answered");
     assert_eq!(records.len(), 1);
     records.pop().flatten()
 }

@@ -16,7 +16,7 @@ fn query(partition: &PartitionKey, from: u64, to: u64, order: Order, limit: usiz
 }
 
 async fn sorts(store: &dyn Store, query: Query) -> Vec<u64> {
-    let rows = query_all(store, query).await.expect("a query is answered");
+    let rows = query_all(store, &query).await.expect("a query is answered");
     rows.into_iter().map(|(sort, _)| sort).collect()
 }
 
@@ -58,7 +58,7 @@ pub async fn pages_follow_order_bounds_and_limit(store: &dyn Store) {
 
 /// One page is a prefix within the limit, and ends early only with a way to go on; all pages together are everything.
 async fn check_pages(store: &dyn Store, query: Query, expected: &[u64]) {
-    let page = store.query(query.clone()).await.expect("a query is answered");
+    let page = store.query(&query).await.expect("a query is answered");
     let got: Vec<_> = page.rows.iter().map(|(sort, _)| *sort).collect();
     assert!(got.len() <= query.limit && expected.starts_with(&got), "{query:?}: {got:?}");
     assert!(got.len() == expected.len() || page.resume.is_some(), "{query:?}: {got:?} without resume");
@@ -90,7 +90,7 @@ pub async fn partitions_do_not_mix(store: &dyn Store) {
     for (i, partition) in (1..).zip(&partitions) {
         for order in [Order::Ascending, Order::Descending] {
             let whole = query(partition, 0, u64::MAX, order, 100);
-            let rows = query_all(store, whole).await.expect("a query is answered");
+            let rows = query_all(store, &whole).await.expect("a query is answered");
             let mut places: Vec<_> = rows.iter().map(|(sort, _)| *sort).collect();
             places.sort_unstable();
             assert_eq!(places, [i, 100, SEQ_NO_END - 1]);

@@ -101,11 +101,11 @@ pub async fn gets_answer_key_by_key(store: &dyn Store) {
     asked.extend(rows.iter().rev().map(|(key, _)| key.clone()).chain([missing, claim_key(name, "n")]));
     expected.extend(rows.iter().rev().map(|(_, record)| Some(record.clone())).chain([None, None]));
     for consistency in [Consistency::Strong, Consistency::Eventual] {
-        let records = store.get(asked.clone(), consistency).await.expect("a get is answered");
+        let records = store.get(&asked, consistency).await.expect("a get is answered");
         assert_eq!(records.len(), expected.len());
         if consistency == Consistency::Strong {
             assert_eq!(records, expected);
         }
     }
-    assert_eq!(store.get(Vec::new(), Consistency::Strong).await.expect("nothing is easy to get"), []);
+    assert_eq!(store.get(&[], Consistency::Strong).await.expect("nothing is easy to get"), []);
 }

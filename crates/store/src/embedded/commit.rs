@@ -10,9 +10,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::codec;
 use super::engine::Engine;
 use super::error::{EngineFailure, read_failed};
+use super::lookahead::{Found, Latest};
 use super::metrics::EmbeddedMetrics;
 use super::options::COMMIT_BYTES_MAX;
 use super::physical::Space;
+use super::tops::Tops;
 use crate::port::{Condition, StoreError};
 
 pub(super) enum Message {
@@ -32,6 +34,8 @@ pub(super) struct Write {
     pub(super) key: Slice,
     pub(super) value: Slice,
     pub(super) condition: Condition,
+    /// What the caller found there, if it looked.
+    pub(super) found: Option<Found>,
 }
 
 /// Rows in the way travel as bytes: to decode them is the caller's work.
@@ -44,6 +48,8 @@ pub(super) type Answer = Result<Vec<Verdict>, StoreError>;
 
 pub(super) struct Committer {
     pub(super) engine: Engine,
+    pub(super) tops: Tops,
+    pub(super) latest: Latest,
     pub(super) failure: Arc<watch::Sender<Option<EngineFailure>>>,
     pub(super) metrics: EmbeddedMetrics,
     pub(super) batch_max: usize,
@@ -60,7 +66,7 @@ struct Batch {
 }
 
 impl Committer {
-    pub(super) fn run(self, mut queue: mpsc::Receiver<Message>) {
+    pub(super) fn run(mut self, mut queue: mpsc::Receiver<Message>) {
         let mut messages = Vec::new();
         while queue.blocking_recv_many(&mut messages, self.batch_max.max(1)) > 0 {
             self.metrics.waiting(queue.len());
@@ -96,16 +102,21 @@ impl Committer {
         Ok(())
     }
 
-    fn take_up(&self, request: Request, batch: &mut Batch) {
+    fn take_up(&mut self, request: Request, batch: &mut Batch) {
         if let Some(failure) = self.failed() {
             let _ = request.answer.send(Err(failure.into()));
             return;
         }
-        let verdicts = request.writes.iter().map(|write| self.judge(write, batch)).collect::<Result<Vec<_>, _>>();
+        let mut judged = Vec::with_capacity(request.writes.len());
+        for write in &request.writes {
+            judged.push(self.judge(write, batch));
+        }
+        let verdicts = judged.into_iter().collect::<Result<Vec<_>, _>>();
         if let Ok(verdicts) = &verdicts
             && verdicts.iter().all(|verdict| matches!(verdict, Verdict::Applied))
         {
             for write in request.writes {
+                self.tops.written(write.space, &write.key);
                 batch.bytes += write.key.len() + write.value.len();
                 batch.written.insert((write.space, write.key), write.value);
             }
@@ -116,21 +127,32 @@ impl Committer {
         }
     }
 
-    fn judge(&self, write: &Write, batch: &Batch) -> Result<Verdict, StoreError> {
+    fn judge(&mut self, write: &Write, batch: &Batch) -> Result<Verdict, StoreError> {
+        if write.condition == Condition::Absent && self.tops.proves_absent(&self.engine, write.space, &write.key)? {
+            return Ok(Verdict::Applied);
+        }
         let present = match batch.written.get(&(write.space, write.key.clone())) {
             Some(row) => Some(row.clone()),
-            None => self.engine.space(write.space).get(&write.key).map_err(read_failed)?,
+            None => match &write.found {
+                Some(found) if self.latest.confirms(&write.key, found) => found.row.clone(),
+                _ => self.engine.space(write.space).get(&write.key).map_err(read_failed)?,
+            },
         };
         let version = present.as_deref().map(codec::version).transpose()?;
         Ok(if write.condition.holds(version) { Verdict::Applied } else { Verdict::Refused(present) })
     }
 
-    fn commit(&self, batch: Batch) {
+    fn commit(&mut self, batch: Batch) {
         let requests = batch.answers.len();
         if !batch.written.is_empty() {
             let began = Instant::now();
-            let writes = batch.written.into_iter().map(|((space, key), value)| (space, key, value));
-            if let Err(failure) = self.engine.commit(writes.collect()) {
+            let mut writes: Vec<_> =
+                batch.written.into_iter().map(|((space, key), value)| (space, key, value)).collect();
+            // Neighbours find each other's way through the engine's memory still warm.
+            writes.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+            let claims = writes.iter().filter(|(space, ..)| *space == Space::Claims).map(|(_, key, _)| key.clone());
+            let claims = claims.collect();
+            if let Err(failure) = self.engine.commit(writes) {
                 let unknown = StoreError::Unknown(Arc::new(failure.clone()));
                 self.fail(failure);
                 for (answer, _) in batch.answers {
@@ -138,6 +160,7 @@ impl Committer {
                 }
                 return;
             }
+            self.latest.committed(claims);
             self.metrics.committed(requests, began.elapsed());
         }
         for (answer, verdicts) in batch.answers {

@@ -9,10 +9,12 @@ mod engine;
 mod error;
 mod folder;
 mod journal;
+mod lookahead;
 mod metrics;
 mod options;
 mod physical;
 mod store;
+mod tops;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use saltern_core::key::{Key, PartitionKey};
 /// Ends the partition key. It holds no control character, so no partition is a prefix of another.
 const SEPARATOR: u8 = 0;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Space {
     /// Messages, voids and control records.
     Rows,
@@ -35,6 +35,11 @@ pub(super) fn physical(partition: &PartitionKey, sort: u64) -> Vec<u8> {
     bytes.push(SEPARATOR);
     bytes.extend_from_slice(&sort.to_be_bytes());
     bytes
+}
+
+/// The partition half of a physical key, with its end.
+pub(super) fn partition_of(physical: &[u8]) -> Option<&[u8]> {
+    physical.split_last_chunk::<{ size_of::<u64>() }>().map(|(partition, _)| partition)
 }
 
 /// The sort half of a physical key.

@@ -15,15 +15,18 @@ use super::commit::{Committer, Message, Request, Verdict, Write};
 use super::engine::Engine;
 use super::error::{EngineFailure, OpenError, read_failed};
 use super::folder::Folder;
+use super::lookahead::{Commits, Found, Latest};
 use super::metrics::EmbeddedMetrics;
 use super::options::{EmbeddedOptions, PAGE_BYTES_MAX};
 use super::physical::{Space, physical, physical_key, sort_of};
+use super::tops::Tops;
 use crate::misuse::keys_differ;
 use crate::port::{Capabilities, Consistency, Put, PutOutcome, Query, QueryPage, Store, StoreError};
 
 /// A store in a folder, which this process has for itself as long as the store lives.
 pub struct EmbeddedStore {
     engine: Engine,
+    commits: Commits,
     /// `None` only while dropping.
     queue: Option<mpsc::Sender<Message>>,
     committer: Option<JoinHandle<()>>,
@@ -47,8 +50,11 @@ impl EmbeddedStore {
         let (queue, requests) = mpsc::channel(options.queue_max.max(1));
         let failure = Arc::new(watch::Sender::new(None));
         let metrics = EmbeddedMetrics::default();
+        let commits = Commits::default();
         let committer = Committer {
             engine: engine.clone(),
+            tops: Tops::default(),
+            latest: Latest::new(commits.clone()),
             failure: Arc::clone(&failure),
             metrics: metrics.clone(),
             batch_max: options.batch_max,
@@ -57,7 +63,7 @@ impl EmbeddedStore {
             .name("store-commit".into())
             .spawn(move || committer.run(requests))
             .map_err(|error| OpenError::io(path, error))?;
-        Ok(Self { engine, queue: Some(queue), committer: Some(committer), failure, metrics, folder })
+        Ok(Self { engine, commits, queue: Some(queue), committer: Some(committer), failure, metrics, folder })
     }
 
     /// Tells whoever finds the folder locked where it is being served.
@@ -91,12 +97,26 @@ impl EmbeddedStore {
         queue.send(message).await.map_err(|_| EngineFailure::Closed)
     }
 
-    async fn write(&self, puts: Vec<Put>) -> Result<Vec<PutOutcome>, StoreError> {
-        let writes = puts.iter().map(write).collect();
+    async fn write(&self, puts: &[Put]) -> Result<Vec<PutOutcome>, StoreError> {
+        let writes = puts.iter().map(|put| self.prepare(put)).collect::<Result<_, _>>()?;
         let (answer, wait) = oneshot::channel();
         self.send(Message::Write(Request { writes, answer })).await?;
         let verdicts = wait.await.unwrap_or_else(|_| Err(StoreError::Unknown(Arc::new(NoAnswer))))?;
         verdicts.into_iter().map(outcome).collect()
+    }
+
+    /// All that can be done for a put before it is the commit thread's turn.
+    fn prepare(&self, put: &Put) -> Result<Write, StoreError> {
+        let (space, key) = (Space::of(&put.key.partition), physical_key(&put.key));
+        let as_of = self.commits.visible();
+        let found = match space {
+            Space::Claims => {
+                let row = self.engine.space(space).get(&key).map_err(read_failed)?;
+                Some(Found { row, as_of })
+            }
+            Space::Rows => None,
+        };
+        Ok(Write { space, key, value: codec::encode(&put.record).into(), condition: put.condition, found })
     }
 
     fn check(&self) -> Result<(), EngineFailure> {
@@ -120,15 +140,6 @@ impl Drop for EmbeddedStore {
     }
 }
 
-fn write(put: &Put) -> Write {
-    Write {
-        space: Space::of(&put.key.partition),
-        key: physical_key(&put.key),
-        value: codec::encode(&put.record).into(),
-        condition: put.condition,
-    }
-}
-
 fn outcome(verdict: Verdict) -> Result<PutOutcome, StoreError> {
     Ok(match verdict {
         Verdict::Applied => PutOutcome::Applied,
@@ -142,22 +153,22 @@ impl Store for EmbeddedStore {
         Capabilities { atomic_puts: true, exclusive: true }
     }
 
-    async fn put(&self, put: Put) -> Result<PutOutcome, StoreError> {
-        let outcomes = self.write(vec![put]).await?;
+    async fn put(&self, put: &Put) -> Result<PutOutcome, StoreError> {
+        let outcomes = self.write(std::slice::from_ref(put)).await?;
         outcomes.into_iter().next().ok_or_else(|| StoreError::Unknown(Arc::new(NoAnswer)))
     }
 
-    async fn put_all(&self, puts: Vec<Put>) -> Result<Vec<PutOutcome>, StoreError> {
-        keys_differ(&puts)?;
+    async fn put_all(&self, puts: &[Put]) -> Result<Vec<PutOutcome>, StoreError> {
+        keys_differ(puts)?;
         self.write(puts).await
     }
 
-    async fn get(&self, keys: Vec<Key>, _: Consistency) -> Result<Vec<Option<Record>>, StoreError> {
+    async fn get(&self, keys: &[Key], _: Consistency) -> Result<Vec<Option<Record>>, StoreError> {
         self.check()?;
         keys.iter().map(|key| self.read(key)).collect()
     }
 
-    async fn query(&self, query: Query) -> Result<QueryPage, StoreError> {
+    async fn query(&self, query: &Query) -> Result<QueryPage, StoreError> {
         self.check()?;
         if query.from > query.to {
             return Ok(QueryPage { rows: Vec::new(), resume: None });

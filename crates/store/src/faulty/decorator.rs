@@ -101,8 +101,8 @@ impl Faulty {
         };
         let replaced = self.replaced(puts).await?;
         let outcomes = match write {
-            Write::One(put) => vec![self.inner.put(put).await?],
-            Write::Atom(puts) => self.inner.put_all(puts).await?,
+            Write::One(put) => vec![self.inner.put(&put).await?],
+            Write::Atom(puts) => self.inner.put_all(&puts).await?,
         };
         if outcomes.iter().all(|outcome| *outcome == PutOutcome::Applied) {
             let mut dice = self.dice();
@@ -122,7 +122,7 @@ impl Faulty {
             let before = match put.condition {
                 Condition::Absent => None,
                 Condition::Version(_) => {
-                    self.inner.get(vec![put.key.clone()], Consistency::Strong).await?.pop().flatten()
+                    self.inner.get(std::slice::from_ref(&put.key), Consistency::Strong).await?.pop().flatten()
                 }
             };
             rows.push((put.key.clone(), before));
@@ -169,18 +169,18 @@ impl Store for Faulty {
         self.inner.capabilities()
     }
 
-    async fn put(&self, put: Put) -> Result<PutOutcome, StoreError> {
-        let outcomes = self.write(Write::One(put)).await?;
+    async fn put(&self, put: &Put) -> Result<PutOutcome, StoreError> {
+        let outcomes = self.write(Write::One(put.clone())).await?;
         Ok(outcomes.into_iter().next().unwrap_or(PutOutcome::Applied))
     }
 
-    async fn put_all(&self, puts: Vec<Put>) -> Result<Vec<PutOutcome>, StoreError> {
-        self.write(Write::Atom(puts)).await
+    async fn put_all(&self, puts: &[Put]) -> Result<Vec<PutOutcome>, StoreError> {
+        self.write(Write::Atom(puts.to_vec())).await
     }
 
-    async fn get(&self, keys: Vec<Key>, consistency: Consistency) -> Result<Vec<Option<Record>>, StoreError> {
+    async fn get(&self, keys: &[Key], consistency: Consistency) -> Result<Vec<Option<Record>>, StoreError> {
         let fate = self.before_read().await?;
-        let mut records = self.inner.get(keys.clone(), consistency).await?;
+        let mut records = self.inner.get(keys, consistency).await?;
         if consistency == Consistency::Eventual {
             let mut dice = self.dice();
             let mut stale = false;
@@ -197,10 +197,10 @@ impl Store for Faulty {
         Ok(records)
     }
 
-    async fn query(&self, query: Query) -> Result<QueryPage, StoreError> {
+    async fn query(&self, query: &Query) -> Result<QueryPage, StoreError> {
         let mut fate = self.before_read().await?;
-        let page = self.inner.query(query.clone()).await?;
-        let page = self.seen(&mut fate, &query, page);
+        let page = self.inner.query(query).await?;
+        let page = self.seen(&mut fate, query, page);
         pause(fate.after).await;
         Ok(page)
     }

@@ -53,7 +53,7 @@ async fn each_write_fault_does_what_it_says() {
     ];
     for (writes, fault, at_once, later) in cases {
         let (memory, faulty) = stores(1, always(writes));
-        let answer = faulty.put_all(vec![void(1), void(2)]).await;
+        let answer = faulty.put_all(&[void(1), void(2)]).await;
         match fault {
             Fault::Throttled => assert!(matches!(answer, Err(StoreError::Throttled))),
             Fault::Unavailable => assert!(matches!(answer, Err(StoreError::Unavailable(_)))),
@@ -72,7 +72,7 @@ async fn each_write_fault_does_what_it_says() {
 async fn a_write_goes_on_when_its_caller_has_gone() {
     let (memory, faulty) = stores(3, FaultPlan { slow: 1_000, slow_max: SECOND, ..FaultPlan::default() });
     for sort in 1..=20 {
-        let sent = tokio::time::timeout(Duration::from_nanos(1), faulty.put(void(sort))).await;
+        let sent = tokio::time::timeout(Duration::from_nanos(1), faulty.put(&void(sort))).await;
         assert!(sent.is_err() || sent.is_ok_and(|answer| answer.is_ok()));
     }
     tokio::time::sleep(3 * SECOND).await;
@@ -85,15 +85,15 @@ async fn partial_pages_lose_nothing_and_are_sometimes_empty() {
     let (_, faulty) = stores(4, FaultPlan { reads, ..FaultPlan::default() });
     let places = [1, 2, 3, 50, 51, 700, 999];
     for sort in places {
-        assert_eq!(faulty.put(void(sort)).await.unwrap(), PutOutcome::Applied);
+        assert_eq!(faulty.put(&void(sort)).await.unwrap(), PutOutcome::Applied);
     }
     let mut empty = 0;
     for order in [Order::Ascending, Order::Descending] {
         for _ in 0..200 {
             let query = everything(Consistency::Strong, order);
-            let QueryPage { rows, resume } = faulty.query(query.clone()).await.unwrap();
+            let QueryPage { rows, resume } = faulty.query(&query).await.unwrap();
             empty += u64::from(rows.is_empty() && resume.is_some());
-            let mut all: Vec<_> = query_all(&faulty, query).await.unwrap().into_iter().map(|(s, _)| s).collect();
+            let mut all: Vec<_> = query_all(&faulty, &query).await.unwrap().into_iter().map(|(s, _)| s).collect();
             if order == Order::Descending {
                 all.reverse();
             }
@@ -108,18 +108,18 @@ async fn partial_pages_lose_nothing_and_are_sometimes_empty() {
 async fn eventual_reads_lag_and_catch_up_and_strong_ones_never_lag() {
     let reads = ReadFaults { stale: 1_000, ..ReadFaults::default() };
     let (_, faulty) = stores(5, FaultPlan { reads, stale_max: SECOND, ..FaultPlan::default() });
-    faulty.put(void(1)).await.unwrap();
+    faulty.put(&void(1)).await.unwrap();
     tokio::time::sleep(Duration::from_millis(1)).await;
     let eventual = everything(Consistency::Eventual, Order::Ascending);
     let mut missed = 0;
     for _ in 0..50 {
-        missed += usize::from(faulty.query(eventual.clone()).await.unwrap().rows.is_empty());
-        missed += usize::from(faulty.get(vec![void(1).key], Consistency::Eventual).await.unwrap()[0].is_none());
-        assert_eq!(faulty.get(vec![void(1).key], Consistency::Strong).await.unwrap(), [Some(Record::Void)]);
+        missed += usize::from(faulty.query(&eventual).await.unwrap().rows.is_empty());
+        missed += usize::from(faulty.get(&[void(1).key], Consistency::Eventual).await.unwrap()[0].is_none());
+        assert_eq!(faulty.get(&[void(1).key], Consistency::Strong).await.unwrap(), [Some(Record::Void)]);
     }
     assert!(missed > 50);
     tokio::time::sleep(2 * SECOND).await;
-    assert_eq!(faulty.query(eventual).await.unwrap().rows.len(), 1);
+    assert_eq!(faulty.query(&eventual).await.unwrap().rows.len(), 1);
 }
 
 /// The same seed is the same run, fault by fault; a healed store is a good one.
@@ -138,14 +138,14 @@ async fn a_seed_is_a_run() {
         let (memory, faulty) = stores(seed, plan);
         let mut answers = String::new();
         for sort in 1..=300 {
-            answers += &format!("{:?}", faulty.put(void(sort)).await);
-            answers += &format!("{:?}", faulty.query(everything(Consistency::Eventual, Order::Ascending)).await);
+            answers += &format!("{:?}", faulty.put(&void(sort)).await);
+            answers += &format!("{:?}", faulty.query(&everything(Consistency::Eventual, Order::Ascending)).await);
         }
         assert!(faulty.faulty_calls() * 10 >= faulty.calls());
         assert_eq!(faulty.faults().len(), 8);
         faulty.set_plan(FaultPlan::default());
         tokio::time::sleep(3 * SECOND).await;
-        let rows = query_all(&faulty, everything(Consistency::Strong, Order::Ascending)).await.unwrap();
+        let rows = query_all(&faulty, &everything(Consistency::Strong, Order::Ascending)).await.unwrap();
         assert_eq!(rows.len(), memory.rows().len());
         runs.push((answers, faulty.faults()));
     }

@@ -48,7 +48,7 @@ async fn a_closed_store_serves_no_more_and_says_so() {
     let failure = store.failure();
     store.close().await.unwrap();
     assert!(matches!(failure.await, EngineFailure::Closed));
-    assert!(matches!(store.put_all(append(2)).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(store.put_all(&append(2)).await, Err(StoreError::Unavailable(_))));
     assert!(matches!(count(&store).await, Err(StoreError::Unavailable(_))));
     assert!(matches!(store.close().await, Err(EngineFailure::Closed)));
 }
@@ -60,7 +60,7 @@ async fn dropped_callers_leave_whole_atoms() {
     let store = Arc::new(open(folder.path()));
     for seq in 1..=200 {
         let store = Arc::clone(&store);
-        let task = tokio::spawn(async move { store.put_all(append(seq)).await });
+        let task = tokio::spawn(async move { store.put_all(&append(seq)).await });
         if seq % 2 == 0 {
             tokio::task::yield_now().await;
         }
@@ -70,7 +70,8 @@ async fn dropped_callers_leave_whole_atoms() {
     let rows = count(&*store).await.unwrap();
     for seq in 1..=200 {
         let puts = append(seq);
-        let there = store.get(puts.iter().map(|put| put.key.clone()).collect(), Consistency::Strong).await.unwrap();
+        let keys: Vec<_> = puts.iter().map(|put| put.key.clone()).collect();
+        let there = store.get(&keys, Consistency::Strong).await.unwrap();
         assert_eq!(there[0].is_some(), there[1].is_some(), "half of {seq}");
     }
     assert!((1..=201).contains(&rows));

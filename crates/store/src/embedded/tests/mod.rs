@@ -51,7 +51,7 @@ fn append(seq: u64) -> Vec<Put> {
 
 async fn append_all(store: &EmbeddedStore, seqs: impl Iterator<Item = u64>) {
     for seq in seqs {
-        assert_eq!(store.put_all(append(seq)).await.unwrap(), [PutOutcome::Applied, PutOutcome::Applied]);
+        assert_eq!(store.put_all(&append(seq)).await.unwrap(), [PutOutcome::Applied, PutOutcome::Applied]);
     }
 }
 
@@ -60,11 +60,11 @@ async fn count(store: &dyn Store) -> Result<usize, StoreError> {
     let partition = PartitionKey::messages(&conversation(), Salt::Unsalted);
     let (from, to, consistency) = (0, u64::MAX, Consistency::Strong);
     let query = Query { partition, from, to, order: Order::Ascending, limit: usize::MAX, consistency };
-    let rows = query_all(store, query).await?;
+    let rows = query_all(store, &query).await?;
     for (sort, record) in &rows {
         let puts = append(*sort);
         assert_eq!(*record, puts[1].record);
-        let claims = store.get(vec![puts[0].key.clone()], Consistency::Strong).await?;
+        let claims = store.get(std::slice::from_ref(&puts[0].key), Consistency::Strong).await?;
         assert_eq!(claims, [Some(puts[0].record.clone())]);
     }
     Ok(rows.len())

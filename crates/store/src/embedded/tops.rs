@@ -1,0 +1,48 @@
+//! The highest sort key of each partition that has been written to lately. An append log is written at its end, and what
+//! lies beyond the end need not be looked for.
+
+use std::num::NonZeroUsize;
+
+use fjall::Slice;
+use lru::LruCache;
+
+use super::engine::Engine;
+use super::error::read_failed;
+use super::physical::{Space, partition_of, sort_of};
+use crate::port::StoreError;
+
+const PARTITIONS_MAX: NonZeroUsize = NonZeroUsize::new(128 * 1_024).expect("not zero");
+
+/// Kept by the one thread that writes, so it is always true.
+pub(super) struct Tops(LruCache<Box<[u8]>, u64>);
+
+impl Default for Tops {
+    fn default() -> Self {
+        Self(LruCache::new(PARTITIONS_MAX))
+    }
+}
+
+impl Tops {
+    /// Whether the key lies beyond the end of its partition. Only rows lie in partitions worth remembering.
+    pub(super) fn proves_absent(&mut self, engine: &Engine, space: Space, key: &Slice) -> Result<bool, StoreError> {
+        let (Space::Rows, Some(partition), Some(sort @ 1..)) = (space, partition_of(key), sort_of(key)) else {
+            return Ok(false);
+        };
+        if let Some(top) = self.0.get(partition) {
+            return Ok(sort > *top);
+        }
+        let last = engine.space(space).prefix(partition).next_back();
+        let last = last.map(|row| row.key()).transpose().map_err(read_failed)?;
+        let top = last.as_deref().and_then(sort_of).unwrap_or(0);
+        self.0.put(partition.into(), top);
+        Ok(sort > top)
+    }
+
+    pub(super) fn written(&mut self, space: Space, key: &Slice) {
+        if let (Space::Rows, Some(partition), Some(sort)) = (space, partition_of(key), sort_of(key))
+            && let Some(top) = self.0.peek_mut(partition)
+        {
+            *top = sort.max(*top);
+        }
+    }
+}
