@@ -37,6 +37,7 @@ impl Service {
             appends_max: config.limits.appends_max.value.get() as usize,
             reads_max: config.limits.reads_max.value.get() as usize,
             conversations_max,
+            cache_bytes_max: config.limits.cache_mib.value as usize * 1_024 * 1_024,
             ..conversations::Config::new(Arc::new(now_ms), now_ms() ^ u64::from(std::process::id()))
         };
         Ok(Self { conversations: Conversations::new(store.clone(), registry, settings), store })

@@ -67,7 +67,7 @@ impl Watched {
 }
 
 /// Every test message says its own id.
-fn contents_are_right(messages: &[Placed<MessageRow>]) {
+fn contents_are_right(messages: &[Placed<Arc<MessageRow>>]) {
     for message in messages {
         assert_eq!(message.value.body.content, message.value.message_id.as_str());
     }

@@ -1,13 +1,15 @@
 //! Pages of history, assembled from rows without touching a store: which window to read next, what the rows
 //! read so far amount to, and when a page is whole.
 
+use std::sync::Arc;
+
 use crate::limits::PAGE_LOOKED_AT_MAX;
 use crate::record::MessageRow;
 use crate::seq::{SeqNo, SeqRange};
 use crate::voids::VoidRuns;
 
-/// A row of history: a message, or `None` for a void.
-pub type Row = Option<MessageRow>;
+/// A row of history: a message, or `None` for a void. Rows are final, so they can be shared.
+pub type Row = Option<Arc<MessageRow>>;
 
 /// A row and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub struct Gap {
 /// Newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OlderPage {
-    pub messages: Vec<Placed<MessageRow>>,
+    pub messages: Vec<Placed<Arc<MessageRow>>>,
     /// The lowest seq_no looked at, unless nothing can be older.
     pub next_before: Option<SeqNo>,
     pub gaps: Vec<Gap>,
@@ -44,7 +46,7 @@ pub struct OlderPage {
 /// Oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewerPage {
-    pub messages: Vec<Placed<MessageRow>>,
+    pub messages: Vec<Placed<Arc<MessageRow>>>,
     /// Where to go on; 0 before the first message.
     pub next_after: u64,
     /// No row is above `next_after`.
@@ -110,7 +112,7 @@ pub struct Descent {
     lowest: Option<SeqNo>,
     barren: u64,
     looked_at: u64,
-    messages: Vec<Placed<MessageRow>>,
+    messages: Vec<Placed<Arc<MessageRow>>>,
     gaps: Gaps,
 }
 
@@ -207,7 +209,7 @@ pub struct Ascent {
     barren: u64,
     looked_at: u64,
     stopped: bool,
-    messages: Vec<Placed<MessageRow>>,
+    messages: Vec<Placed<Arc<MessageRow>>>,
     gaps: Gaps,
 }
 

@@ -218,7 +218,7 @@ async fn look_up(world: &Arc<World>, server: usize, conversation: usize, seq: Se
     }
 }
 
-fn check_bodies(world: &World, messages: &[Placed<MessageRow>]) {
+fn check_bodies(world: &World, messages: &[Placed<Arc<MessageRow>>]) {
     for message in messages {
         let name = message.value.message_id.as_str();
         if message.value.body != draft(name).body {

@@ -46,6 +46,8 @@ pub(crate) struct Limits {
     pub(crate) requests_max: Setting<NonZeroU32>,
     /// Conversations remembered in memory.
     pub(crate) conversations_max: Setting<NonZeroU32>,
+    /// History kept in memory.
+    pub(crate) cache_mib: Setting<u32>,
     /// The engine's own block cache.
     pub(crate) engine_cache_mib: Setting<u32>,
 }
@@ -69,6 +71,7 @@ impl Default for Config {
                 reads_max: count(4_096),
                 requests_max: count(4_096),
                 conversations_max: count(100_000),
+                cache_mib: Setting::default_of(128),
                 engine_cache_mib: Setting::default_of(128),
             },
             timeouts: Timeouts { append_ms: count(10_000), read_ms: count(5_000), shutdown_ms: count(20_000) },
@@ -107,7 +110,7 @@ impl Config {
     }
 
     /// Every setting but the API keys, by its key, in the order people read them.
-    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 11] {
+    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 12] {
         [
             ("listen", &mut self.listen),
             ("data", &mut self.data),
@@ -116,6 +119,7 @@ impl Config {
             ("limits.reads_max", &mut self.limits.reads_max),
             ("limits.requests_max", &mut self.limits.requests_max),
             ("limits.conversations_max", &mut self.limits.conversations_max),
+            ("limits.cache_mib", &mut self.limits.cache_mib),
             ("limits.engine_cache_mib", &mut self.limits.engine_cache_mib),
             ("timeouts.append_ms", &mut self.timeouts.append_ms),
             ("timeouts.read_ms", &mut self.timeouts.read_ms),

@@ -1,5 +1,7 @@
 //! One keep-alive connection, and the wire formats as the judge wants them.
 
+use std::sync::Arc;
+
 use std::net::SocketAddr;
 
 use bytes::Bytes;
@@ -114,11 +116,11 @@ impl Answer {
     }
 }
 
-fn messages(page: &Value) -> Vec<Placed<MessageRow>> {
+fn messages(page: &Value) -> Vec<Placed<Arc<MessageRow>>> {
     page["messages"].as_array().unwrap().iter().map(message).collect()
 }
 
-fn message(json: &Value) -> Placed<MessageRow> {
+fn message(json: &Value) -> Placed<Arc<MessageRow>> {
     let text = |field: &str| json[field].as_str().map(str::to_owned);
     let body = Body {
         sender_id: ParticipantId::new(&text("sender_id").unwrap()).unwrap(),
@@ -129,7 +131,7 @@ fn message(json: &Value) -> Placed<MessageRow> {
     let message_id = MessageId::new(&text("message_id").unwrap()).unwrap();
     let digest = body.digest();
     let seq = SeqNo::new(json["seq_no"].as_u64().unwrap()).unwrap();
-    Placed { seq, value: MessageRow { message_id, body, digest, ingested_at_ms: 0 } }
+    Placed { seq, value: Arc::new(MessageRow { message_id, body, digest, ingested_at_ms: 0 }) }
 }
 
 fn gaps(page: &Value) -> Vec<Gap> {

@@ -5,12 +5,13 @@ use super::*;
 use crate::page::Placed;
 use crate::page::model::{Conversation, conversation, message_row, range, seq};
 use crate::record::MessageRow;
+use std::sync::Arc;
 
 fn id(at: u64) -> MessageId {
     MessageId::new(&format!("m{at}")).unwrap()
 }
 
-fn messages(places: &[u64]) -> Vec<Placed<MessageRow>> {
+fn messages(places: &[u64]) -> Vec<Placed<Arc<MessageRow>>> {
     places.iter().map(|&s| Placed { seq: seq(s), value: message_row(&format!("m{s}")) }).collect()
 }
 

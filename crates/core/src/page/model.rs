@@ -1,6 +1,8 @@
 //! A conversation made of plain maps, and pages read from it as a service reads them: the next window, cut into
 //! slices by the layout, one query per partition, merged.
 
+use std::sync::Arc;
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -21,10 +23,10 @@ pub(crate) fn range(from: u64, to: u64) -> SeqRange {
     SeqRange::new(seq(from), seq(to)).unwrap()
 }
 
-pub(crate) fn message_row(id: &str) -> MessageRow {
+pub(crate) fn message_row(id: &str) -> Arc<MessageRow> {
     let sender_id = ParticipantId::new("alice").unwrap();
     let body = Body { sender_id, receiver_id: None, content: String::new(), timestamp: None };
-    MessageRow::new(&Draft::new(MessageId::new(id).unwrap(), body).unwrap(), 0)
+    Arc::new(MessageRow::new(&Draft::new(MessageId::new(id).unwrap(), body).unwrap(), 0))
 }
 
 /// What a stretch of seq_nos holds.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -29,7 +31,7 @@ fn gaps_among(conversation: &Conversation, places: impl Iterator<Item = SeqNo>) 
     gaps
 }
 
-fn seqs(messages: &[Placed<MessageRow>]) -> Vec<SeqNo> {
+fn seqs(messages: &[Placed<Arc<MessageRow>>]) -> Vec<SeqNo> {
     messages.iter().map(|m| m.seq).collect()
 }
 

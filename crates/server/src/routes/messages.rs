@@ -139,7 +139,7 @@ pub(crate) async fn page(app: Arc<App>, request: Request) -> Answer {
     }
 }
 
-fn capacity(messages: &[Placed<MessageRow>]) -> usize {
+fn capacity(messages: &[Placed<Arc<MessageRow>>]) -> usize {
     messages.iter().map(|m| MESSAGE_BYTES + m.value.body.content.len()).sum::<usize>() + ENVELOPE_BYTES
 }
 

@@ -1,5 +1,7 @@
 //! What clients get. Fields are in the order of the contract.
 
+use std::sync::Arc;
+
 use saltern_core::ids::ParticipantId;
 use saltern_core::layout::Epoch;
 use saltern_core::page::{Gap, GapState, NewerPage, OlderPage, Placed};
@@ -74,7 +76,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    fn list(rows: &'a [Placed<MessageRow>]) -> Vec<Self> {
+    fn list(rows: &'a [Placed<Arc<MessageRow>>]) -> Vec<Self> {
         rows.iter().map(|row| Self::new(row.seq, &row.value)).collect()
     }
 }

@@ -29,6 +29,8 @@ pub struct Config {
     pub appends_max: usize,
     /// Reads under way at once.
     pub reads_max: usize,
+    /// Bytes of history kept in memory.
+    pub cache_bytes_max: usize,
     /// Conversations remembered (layout, frontier); the idlest are forgotten first.
     pub conversations_max: usize,
     pub wall_clock: WallClock,
@@ -48,6 +50,7 @@ impl Config {
             seal_after: Duration::from_secs(5),
             appends_max: 4_096,
             reads_max: 4_096,
+            cache_bytes_max: 128 * 1024 * 1024,
             conversations_max: 100_000,
             wall_clock,
             jitter_seed,
@@ -107,7 +110,7 @@ pub enum ReadError {
 /// What a seq_no holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
-    Message(MessageRow),
+    Message(Arc<MessageRow>),
     Void,
     /// Below the head, but without a row yet.
     Pending,

@@ -77,8 +77,11 @@ impl Inner {
         Ok(page)
     }
 
-    /// Starts the newest page, with its first rows.
+    /// Starts the newest page, with its first rows unless the head is known.
     async fn descent_from_head(&self, reading: Reading<'_>, top: SeqNo, limit: usize) -> Result<Descent, ReadError> {
+        if let Some(head) = reading.known.exact_head() {
+            return Ok(Descent::new(Some(head), limit));
+        }
         let Some(Rows { rows, covered }) = self.read_top(reading, top, limit).await? else {
             return Ok(Descent::new(None, limit));
         };
@@ -234,6 +237,10 @@ impl Inner {
                 return Err(self.lost(reading, lost));
             }
             if let Some(highest) = highest {
+                if self.store.capabilities().exclusive {
+                    reading.known.saw(SeqRange::single(highest));
+                    reading.known.found_head();
+                }
                 let Rows { mut rows, covered } = found;
                 rows.retain(|row| covered.contains(row.seq));
                 return Ok(Some(Rows { rows, covered: SeqRange { from: covered.from.min(highest), to: highest } }));
@@ -251,15 +258,22 @@ impl Inner {
         window: SeqRange,
         order: Order,
     ) -> Result<Vec<Placed<Row>>, ReadError> {
+        let conversation = &reading.known.conversation;
+        if let Some(rows) = self.rows.get(conversation, window, order) {
+            self.metrics.reads_cached.inc();
+            return Ok(rows);
+        }
         if window.to < reading.resolved {
             let rows = self.read_rows(reading, window, order, Consistency::Eventual, None).await?.rows;
             if rows.len() as u64 == window.count() {
+                self.rows.put(conversation, &rows);
                 return Ok(rows);
             }
         }
         let rows = self.read_rows(reading, window, order, Consistency::Strong, None).await?.rows;
         self.check_loss(reading, window, &rows)?;
         self.note_rows(reading, window, &rows);
+        self.rows.put(conversation, &rows);
         Ok(rows)
     }
 
@@ -292,11 +306,16 @@ impl Inner {
     ) -> Result<Rows, ReadError> {
         let slices = reading.layout.slices(range);
         self.metrics.read_partitions.inc_by(slices.len() as u64);
-        let mut asked = Vec::with_capacity(slices.len());
-        for slice in slices {
-            asked.push(self.read_slice(reading, slice, order, consistency, each).boxed());
-        }
-        let answers = try_join_all(asked).await?;
+        let answers = match slices[..] {
+            [slice] => vec![self.read_slice(reading, slice, order, consistency, each).await?],
+            _ => {
+                let mut asked = Vec::with_capacity(slices.len());
+                for slice in slices {
+                    asked.push(self.read_slice(reading, slice, order, consistency, each).boxed());
+                }
+                try_join_all(asked).await?
+            }
+        };
         // What a partition that was cut short has beyond its last row is not known.
         let cut = answers.iter().filter(|(_, cut)| *cut).filter_map(|(rows, _)| Some(rows.last()?.seq));
         let covered = match order {
@@ -369,7 +388,7 @@ impl Inner {
 fn placed(sort: u64, record: Record) -> Result<Placed<Row>, ReadError> {
     let seq = SeqNo::clamped(sort);
     let value = match record {
-        Record::Message(row) => Some(row),
+        Record::Message(row) => Some(Arc::new(row)),
         Record::Void => None,
         _ => return Err(ReadError::Damaged(StoreError::Damaged(Arc::new(NotARow(seq))))),
     };

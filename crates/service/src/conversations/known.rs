@@ -10,7 +10,7 @@ use lru::LruCache;
 use saltern_core::control::ControlRecord;
 use saltern_core::frontier::Frontier;
 use saltern_core::ids::ConversationId;
-use saltern_core::seq::SeqRange;
+use saltern_core::seq::{SeqNo, SeqRange};
 
 /// One conversation, as far as it is known here.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(super) struct Known {
 struct Facts {
     control: Option<Arc<ControlRecord>>,
     frontier: Frontier,
+    /// The highest row was looked for, and every later one has passed through here.
+    head_is_exact: bool,
 }
 
 impl Known {
@@ -73,6 +75,17 @@ impl Known {
     /// Looks at the frontier.
     pub(super) fn frontier<T>(&self, look: impl FnOnce(&Frontier) -> T) -> T {
         look(&self.facts().frontier)
+    }
+
+    /// The highest row of all was found. Only for an exclusive store, where whatever comes after is seen here first.
+    pub(super) fn found_head(&self) {
+        self.facts().head_is_exact = true;
+    }
+
+    /// The highest row that can have been acknowledged, if that is known.
+    pub(super) fn exact_head(&self) -> Option<SeqNo> {
+        let facts = self.facts();
+        facts.frontier.head().filter(|_| facts.head_is_exact)
     }
 
     pub(super) fn turn_done(&self) {
@@ -156,7 +169,7 @@ mod tests {
     fn an_older_control_record_does_not_replace_a_newer_one() {
         let known = Known::new(id(0));
         let first = ControlRecord::create(1, 0);
-        let second = first.sealed(saltern_core::seq::SeqNo::clamped(4), []);
+        let second = first.sealed(SeqNo::clamped(4), []);
         known.learn(second.clone());
         assert_eq!(*known.learn(first), second);
         assert_eq!(known.frontier(Frontier::stable_through), 3);

@@ -89,7 +89,7 @@ impl Metrics {
             ("rows_read", "Rows that reads got from the store", &self.rows_read),
             ("rows_returned", "Messages that reads returned", &self.rows_returned),
             ("reads_coalesced", "Reads answered by another's query", &self.reads_coalesced),
-            ("reads_cached", "Reads of settled history answered from memory", &self.reads_cached),
+            ("reads_cached", "Windows of history answered from memory", &self.reads_cached),
             ("tickets_wasted", "Tickets that did not become a message's place", &self.tickets_wasted),
             ("pending_gaps_seen", "Pending gaps that reads met", &self.pending_gaps_seen),
             ("voids_written", "Holes sealed with a void", &self.voids_written),

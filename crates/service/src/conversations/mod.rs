@@ -8,6 +8,7 @@ mod in_flight;
 mod known;
 mod metrics;
 mod recent;
+mod rows;
 mod sabotage;
 mod sealer;
 mod settle;
@@ -37,6 +38,7 @@ use self::in_flight::InFlight;
 use self::known::Directory;
 use self::metrics::AppendResult;
 use self::recent::Recent;
+use self::rows::RowCache;
 use self::sealer::Watched;
 use self::settle::Jitter;
 use self::unstoppable::Unstoppable;
@@ -67,6 +69,7 @@ struct Inner {
     directory: Directory,
     in_flight: InFlight,
     recent: Recent,
+    rows: RowCache,
     watched: Watched,
     jitter: Jitter,
     older: Coalescer<OlderKey, Result<Arc<OlderPage>, ReadError>>,
@@ -109,6 +112,7 @@ impl Conversations {
             directory: Directory::new(config.conversations_max),
             in_flight: InFlight::default(),
             recent: Recent::default(),
+            rows: RowCache::new(config.cache_bytes_max),
             watched: Watched::default(),
             jitter: Jitter::new(config.jitter_seed),
             older: Coalescer::new(join_started),
