@@ -1,5 +1,7 @@
 //! What the simulation does not look at: how much work an operation costs, and how it ends when time or room is out.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

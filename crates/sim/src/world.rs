@@ -45,7 +45,7 @@ struct State {
 impl World {
     pub(crate) fn new(plan: Plan, sabotage: Option<Sabotage>) -> Self {
         let memory = MemoryStore::new(plan.capabilities);
-        let store = Arc::new(Faulty::new(Arc::new(memory.clone()), plan.seed ^ 0x5702E, plan.store.clone()));
+        let store = Arc::new(Faulty::new(Arc::new(memory.clone()), plan.seed ^ 0x5702E, plan.store));
         let registry_state = LocalRegistry::new(plan.remembered);
         let registry =
             Arc::new(FaultyRegistry::new(Arc::new(registry_state.clone()), plan.seed ^ 0x2E6, plan.registry));

@@ -13,6 +13,8 @@ use saltern_core::record::MessageRow;
 use saltern_core::seq::{SeqNo, SeqRange};
 
 const SHARDS: usize = 16;
+const STRIPE_PLACES: usize = 32;
+const _: () = assert!(STRIPE_PLACES as u64 == STRIPE);
 /// What a row takes beside its texts, and a stripe beside its rows.
 const ROW_BYTES: usize = 256;
 const STRIPE_BYTES: usize = 768;
@@ -31,7 +33,7 @@ struct Shard {
 /// 32 places in a row; those that have been seen.
 #[derive(Default)]
 struct Stripe {
-    rows: [Option<Row>; STRIPE as usize],
+    rows: [Option<Row>; STRIPE_PLACES],
     bytes: usize,
 }
 
@@ -138,7 +140,7 @@ mod tests {
             timestamp: None,
         };
         let draft = |seq| Draft::new(MessageId::new("m").unwrap(), body(seq)).unwrap();
-        let row = |seq: SeqNo| (seq.get() % 5 != 0).then(|| Arc::new(MessageRow::new(&draft(seq), 0)));
+        let row = |seq: SeqNo| (!seq.get().is_multiple_of(5)).then(|| Arc::new(MessageRow::new(&draft(seq), 0)));
         range.iter().map(|seq| Placed { seq, value: row(seq) }).collect()
     }
 

@@ -32,7 +32,7 @@ impl Tops {
             return Ok(sort > *top);
         }
         let last = engine.space(space).prefix(partition).next_back();
-        let last = last.map(|row| row.key()).transpose().map_err(read_failed)?;
+        let last = last.map(fjall::Guard::key).transpose().map_err(read_failed)?;
         let top = last.as_deref().and_then(sort_of).unwrap_or(0);
         self.0.put(partition.into(), top);
         Ok(sort > top)
