@@ -85,7 +85,7 @@ pub(crate) struct InspectArgs {
     /// Ask the server at this address
     #[arg(long, conflicts_with_all = ["data", "config"])]
     pub(crate) url: Option<String>,
-    /// API key with the scope `admin`, if the server wants one
+    /// API key with the scope `messages:read`, if the server wants one
     #[arg(long, env = KEY_ENV, hide_env_values = true, value_name = "KEY")]
     pub(crate) key: Option<String>,
     /// Open this data folder [default: the one that `saltern serve` would use here]

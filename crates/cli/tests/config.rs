@@ -44,8 +44,9 @@ fn without_anything_the_defaults_hold() {
     assert_eq!(line(&toml, "listen"), r#"listen = "127.0.0.1:8080" # default"#);
     assert_eq!(line(&toml, "data"), r#"data = "./saltern-data" # default"#);
     assert_eq!(line(&toml, "appends_max"), "appends_max = 4096 # default");
+    assert_eq!(line(&toml, "cache_mib"), "cache_mib = 128 # default");
     let again = self::folder(&toml);
-    assert_eq!(line(&effective(again.path(), &[], &[]), "append_ms"), "append_ms = 10000 # saltern.toml:14");
+    assert_eq!(line(&effective(again.path(), &[], &[]), "append_ms"), "append_ms = 10000 # saltern.toml:15");
 }
 
 #[test]

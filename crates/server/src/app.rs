@@ -8,6 +8,7 @@ use prometheus_client::registry::Registry;
 use saltern_service::conversations::Conversations;
 
 use crate::auth::Keys;
+use crate::body::Room;
 use crate::gate::Admission;
 use crate::request_id::RequestIds;
 
@@ -22,6 +23,7 @@ pub(crate) struct App {
     pub(crate) admission: Admission,
     pub(crate) request_ids: RequestIds,
     pub(crate) body_timeout: Duration,
+    pub(crate) room: Room,
     /// The OpenAPI document, once all routes are known.
     pub(crate) document: OnceLock<Bytes>,
 }

@@ -8,8 +8,9 @@ use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use serde::Deserialize;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::problem::{Kind, Problem};
+use crate::problem::{Kind, Problem, overloaded};
 use crate::wire::Object;
 
 /// How much of a body that is too large is read and dropped, so that its sender gets to see the answer
@@ -19,14 +20,38 @@ const DISCARD_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Details are for people: what the parser quotes of the body is cut.
 const DETAIL_CHARS_MAX: usize = 300;
 
-pub(crate) struct Limits {
+/// Bodies that may be in memory at once, all together.
+const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
+const KIB: usize = 1024;
+
+/// Room in memory for bodies, in KiB, so that many large requests at once are turned away instead of piling up.
+pub(crate) struct Room(Semaphore);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Semaphore::new(BODIES_BYTES_MAX / KIB))
+    }
+}
+
+pub(crate) struct Limits<'a> {
     pub(crate) bytes_max: usize,
     pub(crate) timeout: Duration,
+    pub(crate) room: &'a Room,
+}
+
+/// A body, and the room that it takes up as long as its request is under way.
+pub(crate) struct Received<'a> {
+    pub(crate) bytes: Vec<u8>,
+    _room: SemaphorePermit<'a>,
 }
 
 /// The bytes of a JSON body.
-pub(crate) async fn read(request: Request, limits: Limits) -> Result<Vec<u8>, Problem> {
+pub(crate) async fn read(request: Request, limits: Limits<'_>) -> Result<Received<'_>, Problem> {
     check_media_type(request.headers())?;
+    let declared = request.body().size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
+    let expected = declared.map_or(limits.bytes_max, |bytes| bytes.min(limits.bytes_max));
+    let kib = u32::try_from(expected.div_ceil(KIB).max(1)).unwrap_or(u32::MAX);
+    let room = limits.room.0.try_acquire_many(kib).map_err(|_| overloaded())?;
     let awaits_go_ahead = request.headers().contains_key(header::EXPECT);
     let mut body = request.into_body();
     let reading = async {
@@ -42,7 +67,8 @@ pub(crate) async fn read(request: Request, limits: Limits) -> Result<Vec<u8>, Pr
         }
     };
     let timed_out = |_| Problem::new(Kind::RequestTimeout, "the body did not arrive in time; nothing was changed");
-    tokio::time::timeout(limits.timeout, reading).await.map_err(timed_out)?
+    let bytes = tokio::time::timeout(limits.timeout, reading).await.map_err(timed_out)??;
+    Ok(Received { bytes, _room: room })
 }
 
 pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
@@ -95,5 +121,26 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     match text(header::CONTENT_ENCODING) {
         Some(coding) if !coding.eq_ignore_ascii_case("identity") => refuse("content-encoding is not supported"),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(bytes: usize) -> Request {
+        let body = Body::from(vec![b' '; bytes]);
+        Request::builder().header(header::CONTENT_TYPE, "application/json").body(body).unwrap()
+    }
+
+    #[tokio::test]
+    async fn bodies_that_do_not_fit_in_memory_are_turned_away_until_others_have_gone() {
+        let room = Room(Semaphore::new(4));
+        let limits = || Limits { bytes_max: 10 * KIB, timeout: Duration::from_secs(1), room: &room };
+        let held = read(request(3 * KIB), limits()).await.ok().unwrap();
+        assert_eq!(read(request(KIB + 1), limits()).await.err().unwrap().kind, Kind::Overloaded);
+        assert!(read(request(KIB), limits()).await.is_ok());
+        drop(held);
+        assert!(read(request(4 * KIB), limits()).await.is_ok());
     }
 }

@@ -49,7 +49,7 @@ impl Gate {
         let took = started.elapsed();
         let status = response.status();
         self.metrics.answered(status, took);
-        debug!(?request_id, route = self.route, status = status.as_u16(), ?took, "answered");
+        debug!(request_id = printable(&request_id), route = self.route, status = status.as_u16(), ?took, "answered");
         response.headers_mut().insert(X_REQUEST_ID, request_id);
         response
     }
@@ -64,9 +64,14 @@ impl Gate {
         let due = problem.kind != Kind::Overloaded || self.app.admission.is_log_due();
         if problem.kind.status().is_server_error() && due {
             let (kind, cause) = (problem.kind.urn(), problem.cause.as_deref());
-            warn!(?request_id, route = self.route, kind, cause, "request failed");
+            warn!(request_id = printable(request_id), route = self.route, kind, cause, "request failed");
         }
     }
+}
+
+/// Request ids are visible ASCII, whoever chose them.
+fn printable(request_id: &HeaderValue) -> &str {
+    request_id.to_str().unwrap_or_default()
 }
 
 /// Bounds the requests in flight.

@@ -1,7 +1,5 @@
 //! Thousands of seeds, and the proof that they would find the defects they are meant to find.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

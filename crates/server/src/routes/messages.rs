@@ -53,8 +53,9 @@ pub(crate) const APPEND_PROBLEMS: &[Kind] = &[
 pub(crate) async fn append(app: Arc<App>, request: Request) -> Answer {
     let conversation = path::conversation_id(request.uri())?;
     query::none(request.uri())?;
-    let bytes = body::read(request, Limits { bytes_max: BODY_BYTES_MAX, timeout: app.body_timeout }).await?;
-    let draft = body::parse::<NewMessage<'_>>(&bytes)?.draft().map_err(Problem::invalid)?;
+    let limits = Limits { bytes_max: BODY_BYTES_MAX, timeout: app.body_timeout, room: &app.room };
+    let body = body::read(request, limits).await?;
+    let draft = body::parse::<NewMessage<'_>>(&body.bytes)?.draft().map_err(Problem::invalid)?;
     let message_id = draft.message_id.clone();
     let appended = app.conversations.append(&conversation, draft).await?;
     let status = if appended.replayed { StatusCode::OK } else { StatusCode::CREATED };
@@ -85,8 +86,9 @@ pub(crate) const BATCH_PROBLEMS: &[Kind] =
 pub(crate) async fn append_batch(app: Arc<App>, request: Request) -> Answer {
     let conversation = path::conversation_id(request.uri())?;
     query::none(request.uri())?;
-    let bytes = body::read(request, Limits { bytes_max: BULK_BODY_BYTES_MAX, timeout: app.body_timeout }).await?;
-    let drafts = drafts(body::parse(&bytes)?)?;
+    let limits = Limits { bytes_max: BULK_BODY_BYTES_MAX, timeout: app.body_timeout, room: &app.room };
+    let body = body::read(request, limits).await?;
+    let drafts = drafts(body::parse(&body.bytes)?)?;
     let ids: Vec<_> = drafts.iter().map(|draft| draft.message_id.clone()).collect();
     let outcomes = app.conversations.append_batch(&conversation, drafts).await;
     let results = ids.iter().zip(outcomes).map(|(id, outcome)| match outcome {

@@ -20,6 +20,7 @@ use utoipa::openapi::path::HttpMethod;
 
 use crate::app::{App, Readiness};
 use crate::auth::{Keys, Scope};
+use crate::body::Room;
 use crate::gate::{Admission, Answer, Gate};
 use crate::metrics::HttpMetrics;
 use crate::openapi::{self, Endpoint};
@@ -45,6 +46,7 @@ pub fn router(config: &ServerConfig, conversations: Conversations, ready: Readin
         admission: Admission::new(config.requests_max, metrics.in_flight.clone()),
         request_ids: RequestIds::new(),
         body_timeout: config.body_timeout,
+        room: Room::default(),
         document: OnceLock::new(),
     });
     let mut routes = Routes { app, metrics, paths: BTreeMap::new(), endpoints: Vec::new() };
