@@ -18,7 +18,9 @@ pub(crate) async fn strike(world: Arc<World>) {
                 let server = usize::try_from(rng.below(world.plan.servers as u64)).unwrap_or(0);
                 world.note(format!("crash of s{server}"));
                 world.strike("server crash");
-                world.crash(server);
+                world.kill(server);
+                sleep(world.dead_for()).await;
+                world.start(server);
             }
             2 => {
                 world.note("registry wiped".into());

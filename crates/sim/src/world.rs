@@ -105,10 +105,16 @@ impl World {
         self.state().servers[server].clone()
     }
 
-    /// Kills a server at whatever it is waiting for, and starts it anew.
-    pub(crate) fn crash(&self, server: usize) {
+    /// Kills a server at whatever it is waiting for.
+    pub(crate) fn kill(&self, server: usize) {
         self.server(server).abort();
-        self.start(server);
+    }
+
+    /// How long a server stays dead. What it had sent to a shared store may still arrive when its successor is up; an
+    /// exclusive store is part of the process, and has nothing on its way after its death.
+    pub(crate) fn dead_for(&self) -> Duration {
+        let faults = &self.plan.store;
+        if self.plan.capabilities.exclusive { faults.late_max + 3 * faults.slow_max } else { Duration::ZERO }
     }
 
     pub(crate) fn conversation(&self, index: usize) -> ConversationId {

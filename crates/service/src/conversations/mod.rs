@@ -240,8 +240,9 @@ impl Conversations {
     async fn read<T>(&self, read: impl Future<Output = (Result<T, ReadError>, bool)>) -> Result<T, ReadError> {
         let started = Instant::now();
         let _permit = self.inner.reads.try_acquire().map_err(|_| ReadError::Overloaded)?;
+        let read = mortal(self.inner.stop.clone(), read);
         let timely = tokio::time::timeout_at(started + self.inner.config.read_deadline, read).await;
-        let (result, shared) = timely.map_err(|_| ReadError::Unavailable(None))?;
+        let (result, shared) = timely.ok().flatten().ok_or(ReadError::Unavailable(None))?;
         if shared {
             self.inner.metrics.reads_coalesced.inc();
         }
