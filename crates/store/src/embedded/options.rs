@@ -20,7 +20,7 @@ impl Default for EmbeddedOptions {
     fn default() -> Self {
         Self {
             cache_bytes: 128 * MIB,
-            memtable_bytes: 32 * MIB,
+            memtable_bytes: 64 * MIB,
             journal_bytes: 256 * MIB,
             queue_max: 1_024,
             batch_max: 1_024,
