@@ -61,7 +61,7 @@ impl ControlRecord {
         if wanted <= self.layout.horizon() || by.next.get() + by.count > SEQ_NO_END {
             return None;
         }
-        let (n, heat) = heat::decide(by.policy, self.heat, self.layout.n(), by.sample, by.now_ms);
+        let (n, heat) = heat::decide(by.policy, self.heat_before(&by), self.layout.n(), by.sample, by.now_ms);
         Some(Self {
             ver: self.ver + 1,
             layout: self.layout.raised(wanted, n),
@@ -71,6 +71,13 @@ impl ControlRecord {
             heat,
             voids: self.voids.clone(),
         })
+    }
+
+    /// A lease that lasted as long as n takes to shrink has been a quiet time all along, though nobody was there to see.
+    fn heat_before(&self, by: &Extension<'_>) -> HeatState {
+        let quiet = by.now_ms.saturating_sub(self.extended_at_ms) >= by.policy.shrink_after_ms;
+        let low_since_ms = self.heat.low_since_ms.or(quiet.then_some(self.extended_at_ms));
+        HeatState { low_since_ms, ..self.heat }
     }
 
     /// The record with what sealing found out.
@@ -139,6 +146,17 @@ mod tests {
         let last = record.layout.epochs().last().unwrap();
         assert_eq!((last.from.get(), last.n), (9, 5));
         assert_eq!(record.ver, 2);
+    }
+
+    #[test]
+    fn a_long_silence_counts_as_a_low_rate() {
+        let hot = extend(&ControlRecord::create(1, 0), 9, 1, 4_000.0, 100).unwrap();
+        let soon = extend(&hot, 10, 1, 1.0, 60_000).unwrap();
+        assert_eq!(soon.layout.n(), 5);
+        let later = extend(&hot, 10, 1, 1.0, 100 + HeatPolicy::default().shrink_after_ms).unwrap();
+        assert_eq!(later.layout.n(), 1);
+        let busy_again = extend(&hot, 10, 1, 3_900.0, 100 + HeatPolicy::default().shrink_after_ms).unwrap();
+        assert_eq!((busy_again.layout.n(), busy_again.heat.low_since_ms), (5, None));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How wide a conversation spreads: `n = ceil(rate / 800)`, up at once, down slowly.
+//! How wide a conversation spreads: `n = ceil(rate / 800)`, with a little slack; up at once, down slowly.
 
 use crate::limits::{N_MAX, TARGET_WCU_PER_S};
 
@@ -7,12 +7,18 @@ use crate::limits::{N_MAX, TARGET_WCU_PER_S};
 pub struct HeatPolicy {
     /// Load that one salt is planned to carry.
     pub target_wcu_per_s: f64,
+    /// How far above the target a rate must be before n grows, as a part of the target: a steady rate is never measured
+    /// quite steadily, and 4,000 WCU/s must not become 6 salts because a second once held 4,010.
+    pub growth_slack: f64,
+    /// `n_min == n_max` fixes n.
+    pub n_min: u16,
     pub n_max: u16,
     /// A rate counts as low while it would fit a smaller n at this fraction of the target.
     pub shrink_fill: f64,
     /// How long a rate must stay low before n shrinks.
     pub shrink_after_ms: u64,
-    /// Time between two widenings because of throttles: the first must be able to show its effect.
+    /// Time from any growth to a widening because of throttles: the growth must be able to show its effect, and what
+    /// piled up before it must be able to drain.
     pub widen_cooldown_ms: u64,
     /// How long a widened n is kept, though the rate alone would not need it.
     pub widen_hold_ms: u64,
@@ -22,10 +28,12 @@ impl Default for HeatPolicy {
     fn default() -> Self {
         Self {
             target_wcu_per_s: TARGET_WCU_PER_S,
+            growth_slack: 0.025,
+            n_min: 1,
             n_max: N_MAX,
             shrink_fill: 0.75,
             shrink_after_ms: 5 * 60_000,
-            widen_cooldown_ms: 4_000,
+            widen_cooldown_ms: 2_000,
             widen_hold_ms: 60 * 60_000,
         }
     }
@@ -35,7 +43,7 @@ impl Default for HeatPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sample {
     pub rate_wcu_per_s: f64,
-    /// Throttles that the store reported for keys of this conversation.
+    /// Throttles that the store reported for rows of this conversation's newest epoch.
     pub throttles: u64,
 }
 
@@ -46,6 +54,8 @@ pub struct HeatState {
     pub low_since_ms: Option<u64>,
     /// When throttles last widened the spread.
     pub widened_at_ms: Option<u64>,
+    /// When n last grew, for whatever reason.
+    pub grown_at_ms: Option<u64>,
 }
 
 /// The next n, given the present one.
@@ -57,16 +67,17 @@ pub struct HeatState {
 #[must_use]
 pub fn decide(policy: &HeatPolicy, state: HeatState, n: u16, sample: Sample, now_ms: u64) -> (u16, HeatState) {
     let since = |then: u64| now_ms.saturating_sub(then);
-    let wanted = needed(sample.rate_wcu_per_s, policy.target_wcu_per_s, policy.n_max);
+    let grown = HeatState { low_since_ms: None, grown_at_ms: Some(now_ms), ..state };
+    let wanted = policy.needed(sample.rate_wcu_per_s, 1.0 + policy.growth_slack);
     if wanted > n {
-        return (wanted, HeatState { low_since_ms: None, ..state });
+        return (wanted, grown);
     }
-    let cooling = state.widened_at_ms.is_some_and(|at| since(at) < policy.widen_cooldown_ms);
+    let cooling = state.grown_at_ms.is_some_and(|at| since(at) < policy.widen_cooldown_ms);
     if sample.throttles > 0 && !cooling && n < policy.n_max {
         let doubled = n.saturating_mul(2).min(policy.n_max);
-        return (doubled, HeatState { low_since_ms: None, widened_at_ms: Some(now_ms) });
+        return (doubled, HeatState { widened_at_ms: Some(now_ms), ..grown });
     }
-    let roomy = needed(sample.rate_wcu_per_s, policy.target_wcu_per_s * policy.shrink_fill, policy.n_max);
+    let roomy = policy.needed(sample.rate_wcu_per_s, policy.shrink_fill);
     let held = state.widened_at_ms.is_some_and(|at| since(at) < policy.widen_hold_ms);
     if roomy >= n || held {
         return (n, HeatState { low_since_ms: None, ..state });
@@ -78,9 +89,12 @@ pub fn decide(policy: &HeatPolicy, state: HeatState, n: u16, sample: Sample, now
     (roomy, HeatState::default())
 }
 
-fn needed(rate: f64, target: f64, n_max: u16) -> u16 {
-    let salts = (rate / target).ceil();
-    if salts >= f64::from(n_max) { n_max } else { (1..=n_max).find(|&n| f64::from(n) >= salts).unwrap_or(1) }
+impl HeatPolicy {
+    /// Salts for a rate when each is filled to this part of its target.
+    fn needed(&self, rate_wcu_per_s: f64, fill: f64) -> u16 {
+        let salts = (rate_wcu_per_s / (self.target_wcu_per_s * fill)).ceil();
+        (self.n_min..self.n_max).find(|&n| f64::from(n) >= salts).unwrap_or(self.n_max)
+    }
 }
 
 #[cfg(test)]
@@ -100,10 +114,12 @@ mod tests {
     #[case(0.0, 1)]
     #[case(200.0, 1)]
     #[case(800.0, 1)]
-    #[case(800.1, 2)]
+    #[case(819.0, 1)]
+    #[case(821.0, 2)]
     #[case(900.0, 2)]
     #[case(2_200.0, 3)]
     #[case(4_000.0, 5)]
+    #[case(4_099.0, 5)]
     #[case(1e9, 256)]
     fn growth_is_exact_and_immediate(#[case] wcu_per_s: f64, #[case] n: u16) {
         let (decided, _) = decide(&HeatPolicy::default(), HeatState::default(), 1, rate(wcu_per_s), 0);
@@ -147,8 +163,9 @@ mod tests {
 
     #[test]
     fn a_rate_that_wobbles_around_a_threshold_does_not_flap() {
-        let wobble = (0..5_000).map(|i| rate(if i % 2 == 0 { 790.0 } else { 810.0 }));
-        assert_eq!(play(wobble), [(1, 2)]);
+        let wobble = |by: f64| (0..5_000).map(move |i| rate(800.0 + if i % 2 == 0 { -by } else { by }));
+        assert_eq!(play(wobble(15.0)), []);
+        assert_eq!(play(wobble(50.0)), [(1, 2)]);
     }
 
     #[test]
@@ -161,7 +178,7 @@ mod tests {
     fn throttles_double_once_per_cooldown_until_they_end() {
         let colliding = std::iter::repeat_n(Sample { rate_wcu_per_s: 1_500.0, throttles: 9 }, 10);
         let trace = colliding.chain(steady(1_500.0, 200));
-        assert_eq!(play(trace), [(0, 2), (1, 4), (5, 8), (9, 16)]);
+        assert_eq!(play(trace), [(0, 2), (2, 4), (4, 8), (6, 16), (8, 32)]);
     }
 
     #[test]
@@ -173,6 +190,27 @@ mod tests {
         assert_eq!(play(trace), [(0, 2)]);
         let trace = std::iter::once(Sample { rate_wcu_per_s: 500.0, throttles: 1 }).chain(steady(500.0, 2 * 3_600));
         assert_eq!(play(trace), [(0, 2), (hold_s + 5 * MINUTE_MS / 1_000, 1)]);
+    }
+
+    #[test]
+    fn throttles_right_after_a_growth_are_what_piled_up_before_it() {
+        let spike = std::iter::once(Sample { rate_wcu_per_s: 3_900.0, throttles: 500 });
+        let draining = std::iter::once(Sample { rate_wcu_per_s: 3_900.0, throttles: 500 });
+        assert_eq!(play(spike.chain(draining).chain(steady(3_900.0, 100))), [(0, 5)]);
+    }
+
+    #[rstest]
+    #[case(1)]
+    #[case(7)]
+    fn a_fixed_n_stays(#[case] n: u16) {
+        let policy = HeatPolicy { n_min: n, n_max: n, ..HeatPolicy::default() };
+        let mut state = HeatState::default();
+        for (second, wcu_per_s) in (0..).zip([0.0, 5_000.0, 100.0, 0.0]) {
+            let sample = Sample { rate_wcu_per_s: wcu_per_s, throttles: 3 };
+            let (decided, next) = decide(&policy, state, n, sample, second * 1_000_000);
+            assert_eq!(decided, n);
+            state = next;
+        }
     }
 
     #[test]

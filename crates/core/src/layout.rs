@@ -93,10 +93,16 @@ impl Layout {
         self.horizon
     }
 
+    /// The epoch that the next horizon will continue.
+    #[must_use]
+    pub fn newest_epoch(&self) -> Epoch {
+        self.epochs[self.epochs.len() - 1]
+    }
+
     /// The n that the next horizon will continue with.
     #[must_use]
     pub fn n(&self) -> u16 {
-        self.epochs.last().map_or(1, |e| e.n)
+        self.newest_epoch().n
     }
 
     #[must_use]

@@ -4,6 +4,7 @@
 //! a value. That is what lets the simulation replay any run from its seed.
 
 pub mod control;
+pub mod cost;
 pub mod frontier;
 pub mod heat;
 pub mod history;

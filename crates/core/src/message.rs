@@ -2,6 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
+use crate::cost::{message_bytes, write_units};
 use crate::ids::{MessageId, ParticipantId};
 use crate::limits::{CONTENT_BYTES_MAX, TIMESTAMP_BYTES_MAX};
 
@@ -64,10 +65,6 @@ pub struct Draft {
     pub digest: Digest,
 }
 
-/// Bytes that a row takes beside its variable fields: keys' names, seq_no, digest, times.
-const ROW_OVERHEAD_BYTES: usize = 120;
-const WCU_BYTES: usize = 1_024;
-
 impl Draft {
     pub fn new(message_id: MessageId, body: Body) -> Result<Self, DraftError> {
         if body.content.len() > CONTENT_BYTES_MAX {
@@ -83,14 +80,7 @@ impl Draft {
     /// What the row of this message costs to write, in DynamoDB's units.
     #[must_use]
     pub fn wcu(&self) -> u64 {
-        let receiver = self.body.receiver_id.as_ref().map_or(0, |r| r.as_str().len());
-        let bytes = ROW_OVERHEAD_BYTES
-            + self.message_id.as_str().len()
-            + self.body.sender_id.as_str().len()
-            + receiver
-            + self.body.content.len()
-            + self.body.timestamp.as_ref().map_or(0, String::len);
-        bytes.div_ceil(WCU_BYTES) as u64
+        write_units(message_bytes(&self.message_id, &self.body))
     }
 }
 

@@ -15,7 +15,7 @@ use saltern_core::seq::SeqNo;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::port::{Registry, TicketRequest, Tickets};
+use crate::port::{Registry, ThrottledRow, TicketRequest, Tickets};
 
 /// Every check.
 pub async fn all(registry: Arc<dyn Registry>) {
@@ -98,7 +98,7 @@ pub async fn tickets_stay_distinct_while_the_horizon_moves(registry: Arc<dyn Reg
 pub async fn the_unknown_is_absent(registry: &dyn Registry) {
     let conversation = fresh("unknown");
     assert_eq!(tickets(registry, &conversation, 1, 1).await, Tickets::Absent);
-    registry.throttled(&conversation).await.expect("throttled");
+    registry.throttled(&conversation, ThrottledRow::NewestEpoch).await.expect("throttled");
     registry.sample(&conversation).await.expect("sample");
     assert_eq!(tickets(registry, &conversation, 1, 1).await, Tickets::Absent, "only install makes it known");
     assert_eq!(rate(registry, &fresh("never-heard-of")).await, 0.0);
@@ -186,13 +186,14 @@ pub async fn sampling_resets_throttles(registry: &dyn Registry) {
     install(registry, &conversation, 1, 9).await;
     assert_eq!(sample(registry, &conversation).await.throttles, 0);
     for _ in 0..3 {
-        registry.throttled(&conversation).await.expect("throttled");
+        registry.throttled(&conversation, ThrottledRow::NewestEpoch).await.expect("throttled");
     }
     rate(registry, &conversation).await;
     assert_eq!(sample(registry, &conversation).await.throttles, 3, "only sampling resets");
     assert_eq!(sample(registry, &conversation).await.throttles, 0);
-    registry.throttled(&conversation).await.expect("throttled");
-    assert_eq!(sample(registry, &conversation).await.throttles, 1);
+    registry.throttled(&conversation, ThrottledRow::NewestEpoch).await.expect("throttled");
+    registry.throttled(&conversation, ThrottledRow::EarlierEpoch).await.expect("throttled");
+    assert_eq!(sample(registry, &conversation).await.throttles, 1, "earlier epochs say nothing of the present n");
 }
 
 /// Hottest first, idle ones not at all, never more than asked for.
@@ -204,7 +205,7 @@ pub async fn the_hottest_come_first(registry: &dyn Registry) {
         install(registry, conversation, 1, 9).await;
         tickets(registry, conversation, 1, *load).await;
     }
-    registry.throttled(&conversations[0].0).await.expect("throttled");
+    registry.throttled(&conversations[0].0, ThrottledRow::EarlierEpoch).await.expect("throttled");
     let hot = registry.hot(10_000).await.expect("hot");
     assert!(hot.is_sorted_by(|a, b| a.rate_wcu_per_s >= b.rate_wcu_per_s), "{hot:?}");
     assert!(hot.iter().all(|line| line.rate_wcu_per_s > 0.0), "{hot:?}");

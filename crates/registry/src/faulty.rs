@@ -10,7 +10,7 @@ use saltern_core::ids::ConversationId;
 use saltern_core::rng::SplitMix64;
 use saltern_core::seq::SeqNo;
 
-use crate::port::{Hot, Registry, RegistryError, TicketRequest, Tickets};
+use crate::port::{Hot, Registry, RegistryError, ThrottledRow, TicketRequest, Tickets};
 
 /// How often which fault strikes, per thousand calls. The default is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -157,8 +157,8 @@ impl Registry for FaultyRegistry {
         self.pass(self.inner.sample(conversation)).await
     }
 
-    async fn throttled(&self, conversation: &ConversationId) -> Result<(), RegistryError> {
-        self.pass(self.inner.throttled(conversation)).await
+    async fn throttled(&self, conversation: &ConversationId, row: ThrottledRow) -> Result<(), RegistryError> {
+        self.pass(self.inner.throttled(conversation, row)).await
     }
 
     async fn rate_wcu_per_s(&self, conversation: &ConversationId) -> Result<f64, RegistryError> {

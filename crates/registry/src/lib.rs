@@ -5,4 +5,4 @@ pub mod faulty;
 pub mod local;
 pub mod port;
 
-pub use port::{Hot, Registry, RegistryError, TicketRequest, Tickets};
+pub use port::{Hot, Registry, RegistryError, ThrottledRow, TicketRequest, Tickets};

@@ -13,7 +13,7 @@ use saltern_core::meter::Meter;
 use saltern_core::seq::SeqNo;
 use tokio::time::Instant;
 
-use crate::port::{Hot, Registry, RegistryError, TicketRequest, Tickets};
+use crate::port::{Hot, Registry, RegistryError, ThrottledRow, TicketRequest, Tickets};
 
 const SHARDS: usize = 16;
 
@@ -24,12 +24,14 @@ struct Entry {
     next: SeqNo,
     horizon: SeqNo,
     meter: Meter,
+    /// Not sampled yet.
     throttles: u64,
+    throttles_ever: u64,
 }
 
 impl Entry {
     fn new(next: SeqNo, horizon: SeqNo) -> Self {
-        Self { next, horizon, meter: Meter::default(), throttles: 0 }
+        Self { next, horizon, meter: Meter::default(), throttles: 0, throttles_ever: 0 }
     }
 
     fn issue(&mut self, count: u64) -> Tickets {
@@ -154,9 +156,10 @@ impl Registry for LocalRegistry {
         Ok(Sample { rate_wcu_per_s, throttles: std::mem::take(&mut entry.throttles) })
     }
 
-    async fn throttled(&self, conversation: &ConversationId) -> Result<(), RegistryError> {
+    async fn throttled(&self, conversation: &ConversationId, row: ThrottledRow) -> Result<(), RegistryError> {
         if let Some(entry) = self.shard(conversation).peek_mut(conversation) {
-            entry.throttles = entry.throttles.saturating_add(1);
+            entry.throttles += u64::from(row == ThrottledRow::NewestEpoch);
+            entry.throttles_ever += 1;
         }
         Ok(())
     }
@@ -173,7 +176,8 @@ impl Registry for LocalRegistry {
         for shard in self.shards() {
             let lines = shard.iter().filter_map(|(conversation, entry)| {
                 let rate_wcu_per_s = entry.meter.rate_per_s(now_ms);
-                let line = || Hot { conversation: conversation.clone(), rate_wcu_per_s, throttles: entry.throttles };
+                let throttles = entry.throttles_ever;
+                let line = || Hot { conversation: conversation.clone(), rate_wcu_per_s, throttles };
                 (rate_wcu_per_s > 0.0).then(line)
             });
             let mut hot: Vec<_> = lines.collect();
@@ -224,7 +228,7 @@ mod tests {
             registry.install(&name(i), seq(1), seq(9)).await.unwrap();
             assert!(registry.conversations() <= 100_usize.next_multiple_of(SHARDS));
             // Looked at, but not used.
-            registry.throttled(&name(1)).await.unwrap();
+            registry.throttled(&name(1), ThrottledRow::NewestEpoch).await.unwrap();
             if i % 2 == 0 {
                 let first = i as u64 / 2;
                 assert_eq!(ask(&registry, 0).await, Tickets::Issued { first: seq(first), horizon: seq(1_000) });

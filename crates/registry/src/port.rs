@@ -42,7 +42,17 @@ pub enum Tickets {
 pub struct Hot {
     pub conversation: ConversationId,
     pub rate_wcu_per_s: f64,
+    /// Row writes that were throttled since the conversation is known.
     pub throttles: u64,
+}
+
+/// The row whose write was throttled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThrottledRow {
+    /// Of the newest epoch: the present n does not fit, so the sample counts it.
+    NewestEpoch,
+    /// Of an earlier one: n may have grown since, so it is only shown.
+    EarlierEpoch,
 }
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -60,11 +70,11 @@ pub trait Registry: Send + Sync + 'static {
     /// Raises the horizon of a conversation that is known (R3, R6).
     async fn raise(&self, conversation: &ConversationId, horizon: SeqNo) -> Result<(), RegistryError>;
 
-    /// The present heat. Taking the sample resets the count of throttles.
+    /// The present heat. Taking the sample resets its count of throttles.
     async fn sample(&self, conversation: &ConversationId) -> Result<Sample, RegistryError>;
 
-    /// A store throttled a write of this conversation.
-    async fn throttled(&self, conversation: &ConversationId) -> Result<(), RegistryError>;
+    /// A store throttled the write of a row of this conversation.
+    async fn throttled(&self, conversation: &ConversationId, row: ThrottledRow) -> Result<(), RegistryError>;
 
     /// The rate now, 0 for a conversation that is not known. Changes nothing.
     async fn rate_wcu_per_s(&self, conversation: &ConversationId) -> Result<f64, RegistryError>;

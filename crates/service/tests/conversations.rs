@@ -37,8 +37,10 @@ fn draft(name: &str, content: &str) -> Draft {
     Draft::new(MessageId::new(name).unwrap(), body).unwrap()
 }
 
+const NOW_MS: u64 = 1_700_000_000_000;
+
 fn config() -> Config {
-    Config::new(Arc::new(|| 1_700_000_000_000), 1)
+    Config::new(Arc::new(|| NOW_MS), 1)
 }
 
 fn service(store: &MemoryStore) -> Conversations {
@@ -287,7 +289,7 @@ async fn look_alike_conversations_are_apart_even_when_salted() {
     let names = ["a", "a#1", "a%231", "a#ctl", "a#id#x"].map(|name| ConversationId::new(name).unwrap());
     let control = ControlRecord {
         layout: Layout::from_parts(vec![Epoch { from: seq(1), n: 1 }, Epoch { from: seq(2), n: 3 }], seq(9)).unwrap(),
-        ..ControlRecord::create(1, 0)
+        ..ControlRecord::create(1, NOW_MS)
     };
     put(&store, Key::control(&names[0]), Record::Control(control)).await;
     let service = service(&store);

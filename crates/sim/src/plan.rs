@@ -42,6 +42,8 @@ impl Plan {
             registry: registry_faults(&mut rng),
             heat: HeatPolicy {
                 target_wcu_per_s: 3.0 + f64::from(u32::try_from(rng.below(8)).unwrap_or(0)),
+                growth_slack: 0.025,
+                n_min: 1,
                 n_max: 7,
                 shrink_fill: 0.75,
                 shrink_after_ms: 500 + rng.below(1_500),

@@ -1,5 +1,5 @@
-//! The store port, its adapters (`memory`, `embedded`), the `faulty` decorator, and the conformance suite that binds
-//! every adapter to the port's contract.
+//! The store port, its adapters (`memory`, `embedded`), its decorators (`throttled`, `faulty`), and the conformance
+//! suite that binds every one of them to the port's contract.
 
 pub mod conformance;
 pub mod embedded;
@@ -7,6 +7,7 @@ pub mod faulty;
 pub mod memory;
 mod misuse;
 pub mod port;
+pub mod throttled;
 
 pub use port::{
     Capabilities, Cause, Condition, Consistency, Put, PutOutcome, Query, QueryPage, Store, StoreError, query_all,

@@ -165,7 +165,7 @@ impl Placing<'_> {
     }
 
     async fn put(&self, ticket: SeqNo, put: Put) -> Result<PutOutcome, AppendError> {
-        self.or_watch(ticket, self.inner.put(&self.known.conversation, &put, self.deadline).await)
+        self.or_watch(ticket, self.inner.put(self.known, &put, self.deadline).await)
     }
 
     /// The claim of a message that was sent before, as far as can be told without asking the store each time.
@@ -178,7 +178,7 @@ impl Placing<'_> {
 
     async fn read_claim(&self) -> Result<Option<Claim>, AppendError> {
         let key = Key::claim(&self.known.conversation, &self.draft.message_id);
-        let found = self.inner.get(&self.known.conversation, &key, self.deadline).await?;
+        let found = self.inner.get(self.known, &key, self.deadline).await?;
         found.map(as_claim).transpose()
     }
 
@@ -218,7 +218,7 @@ impl Placing<'_> {
                 return self.put_row_at(Claim { seq: ticket, digest: self.draft.digest }, false).await;
             }
             let puts = vec![self.claim_put(ticket, Condition::Absent), row];
-            let outcomes = self.inner.put_all(&self.known.conversation, &puts, self.deadline).await;
+            let outcomes = self.inner.put_all(self.known, &puts, self.deadline).await;
             let outcomes = self.or_watch(ticket, outcomes)?;
             let mut outcomes = outcomes.into_iter();
             match (outcomes.next(), outcomes.next()) {

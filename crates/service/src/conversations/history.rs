@@ -347,7 +347,7 @@ impl Inner {
             limit,
             consistency,
         };
-        let found = self.query(conversation, &query, reading.deadline).await?;
+        let found = self.query(reading.known, &query, reading.deadline).await?;
         let cut = found.len() >= limit && limit < places;
         let rows = found.into_iter().map(|(sort, record)| placed(sort, record)).collect::<Result<_, _>>()?;
         Ok((rows, cut))

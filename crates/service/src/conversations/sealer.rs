@@ -132,7 +132,7 @@ impl Inner {
         let salt = self.salt(known, seq, deadline).await?;
         let key = Key::row(&known.conversation, salt, seq);
         let put = Put { key, record: Record::Void, condition: Condition::Absent };
-        let outcome = self.put(&known.conversation, &put, deadline).await?;
+        let outcome = self.put(known, &put, deadline).await?;
         known.saw(SeqRange::single(seq));
         match outcome {
             PutOutcome::Applied => {
@@ -141,7 +141,7 @@ impl Inner {
             }
             PutOutcome::Refused(Some(Record::Message(_))) if self.config.sabotaged(Sabotage::SealerOverwrites) => {
                 let put = Put { condition: Condition::Version(0), ..put };
-                self.put(&known.conversation, &put, deadline).await?;
+                self.put(known, &put, deadline).await?;
                 Ok(true)
             }
             PutOutcome::Refused(row) => Ok(matches!(row, Some(Record::Void))),

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use saltern_core::ids::ConversationId;
 use saltern_core::key::Key;
 use saltern_core::record::Record;
 use saltern_core::rng::SplitMix64;
+use saltern_core::seq::SeqNo;
+use saltern_registry::ThrottledRow;
 use saltern_store::{Consistency, Put, PutOutcome, Query, StoreError, query_all};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Inner;
+use super::known::Known;
 
 const BACKOFF_FIRST: Duration = Duration::from_millis(4);
 const BACKOFF_MAX: Duration = Duration::from_millis(400);
@@ -42,7 +44,9 @@ impl Jitter {
 /// stays `Unknown`.
 struct Attempts<'a> {
     inner: &'a Inner,
-    conversation: &'a ConversationId,
+    known: &'a Known,
+    /// The message row that is being written, if one is.
+    row: Option<SeqNo>,
     deadline: Instant,
     made: u32,
     unknown: Option<StoreError>,
@@ -58,7 +62,7 @@ impl Attempts<'_> {
         };
         match &error {
             StoreError::Damaged(_) => return Some(Err(error)),
-            StoreError::Throttled => self.inner.note_throttle(self.conversation).await,
+            StoreError::Throttled => self.note_throttle().await,
             StoreError::Unknown(_) => self.unknown = self.unknown.take().or_else(|| Some(error.clone())),
             StoreError::Unavailable(_) => {}
         }
@@ -71,20 +75,29 @@ impl Attempts<'_> {
         sleep(pause).await;
         None
     }
+
+    /// Rows alone tell of heat: claims and control records are spread by themselves, whatever n is.
+    async fn note_throttle(&self) {
+        self.inner.metrics.store_throttles.inc();
+        let Some(row) = self.row else { return };
+        let newest = self.known.control().is_some_and(|control| row >= control.layout.newest_epoch().from);
+        let row = if newest { ThrottledRow::NewestEpoch } else { ThrottledRow::EarlierEpoch };
+        // Heat is advice: if the registry cannot hear it, the next throttle will tell.
+        let _ = self.inner.registry.throttled(&self.known.conversation, row).await;
+    }
+}
+
+fn message_row(puts: &[Put]) -> Option<SeqNo> {
+    puts.iter().find(|put| matches!(put.record, Record::Message(_))).map(|put| SeqNo::clamped(put.key.sort))
 }
 
 impl Inner {
-    fn attempts<'a>(&'a self, conversation: &'a ConversationId, deadline: Instant) -> Attempts<'a> {
-        Attempts { inner: self, conversation, deadline, made: 0, unknown: None }
+    fn attempts<'a>(&'a self, known: &'a Known, row: Option<SeqNo>, deadline: Instant) -> Attempts<'a> {
+        Attempts { inner: self, known, row, deadline, made: 0, unknown: None }
     }
 
-    pub(super) async fn put(
-        &self,
-        conversation: &ConversationId,
-        put: &Put,
-        deadline: Instant,
-    ) -> Result<PutOutcome, StoreError> {
-        let mut attempts = self.attempts(conversation, deadline);
+    pub(super) async fn put(&self, known: &Known, put: &Put, deadline: Instant) -> Result<PutOutcome, StoreError> {
+        let mut attempts = self.attempts(known, message_row(std::slice::from_ref(put)), deadline);
         loop {
             let attempt = timeout_at(deadline, self.store.put(put)).await;
             if let Some(settled) = attempts.judge(attempt).await {
@@ -95,11 +108,11 @@ impl Inner {
 
     pub(super) async fn put_all(
         &self,
-        conversation: &ConversationId,
+        known: &Known,
         puts: &[Put],
         deadline: Instant,
     ) -> Result<Vec<PutOutcome>, StoreError> {
-        let mut attempts = self.attempts(conversation, deadline);
+        let mut attempts = self.attempts(known, message_row(puts), deadline);
         loop {
             let attempt = timeout_at(deadline, self.store.put_all(puts)).await;
             if let Some(settled) = attempts.judge(attempt).await {
@@ -109,13 +122,8 @@ impl Inner {
     }
 
     /// One row, by a strong read.
-    pub(super) async fn get(
-        &self,
-        conversation: &ConversationId,
-        key: &Key,
-        deadline: Instant,
-    ) -> Result<Option<Record>, StoreError> {
-        let mut attempts = self.attempts(conversation, deadline);
+    pub(super) async fn get(&self, known: &Known, key: &Key, deadline: Instant) -> Result<Option<Record>, StoreError> {
+        let mut attempts = self.attempts(known, None, deadline);
         loop {
             let attempt = timeout_at(deadline, self.store.get(std::slice::from_ref(key), Consistency::Strong)).await;
             if let Some(settled) = attempts.judge(attempt).await {
@@ -127,22 +135,16 @@ impl Inner {
     /// Rows of one partition, through every continuation.
     pub(super) async fn query(
         &self,
-        conversation: &ConversationId,
+        known: &Known,
         query: &Query,
         deadline: Instant,
     ) -> Result<Vec<(u64, Record)>, StoreError> {
-        let mut attempts = self.attempts(conversation, deadline);
+        let mut attempts = self.attempts(known, None, deadline);
         loop {
             let attempt = timeout_at(deadline, query_all(&*self.store, query)).await;
             if let Some(settled) = attempts.judge(attempt).await {
                 return settled;
             }
         }
-    }
-
-    async fn note_throttle(&self, conversation: &ConversationId) {
-        self.metrics.store_throttles.inc();
-        // Heat is advice: if the registry cannot hear it, the next throttle will tell.
-        let _ = self.registry.throttled(conversation).await;
     }
 }

@@ -74,7 +74,7 @@ impl Inner {
         deadline: Instant,
     ) -> Result<Option<Arc<ControlRecord>>, StoreError> {
         let key = Key::control(&known.conversation);
-        match self.get(&known.conversation, &key, deadline).await? {
+        match self.get(known, &key, deadline).await? {
             None => Ok(None),
             Some(Record::Control(control)) => Ok(Some(known.learn(control))),
             Some(_) => Err(no_control(known)),
@@ -174,7 +174,7 @@ impl Inner {
     ) -> Result<Arc<ControlRecord>, StoreError> {
         let conversation = &known.conversation;
         let put = Put { key: Key::control(conversation), record: Record::Control(control.clone()), condition };
-        match self.put(conversation, &put, deadline).await? {
+        match self.put(known, &put, deadline).await? {
             PutOutcome::Applied => Ok(known.learn(control)),
             PutOutcome::Refused(Some(Record::Control(there))) => Ok(known.learn(there)),
             PutOutcome::Refused(_) => Err(no_control(known)),

@@ -73,13 +73,13 @@ fn controls() -> [ControlRecord; 3] {
         resolved: SeqNo::clamped(1 << 20),
         lease: 4_096,
         extended_at_ms: 1_763_200_000_000,
-        heat: HeatState { low_since_ms: Some(0), widened_at_ms: Some(1_763_200_000_001) },
+        heat: HeatState { low_since_ms: Some(0), widened_at_ms: Some(1_763_200_000_001), grown_at_ms: None },
         voids: VoidRuns::from_runs(runs),
     };
     let last = ControlRecord {
         layout: Layout::new(8).raised(SeqNo::END, 2),
         resolved: SeqNo::END,
-        heat: HeatState { low_since_ms: None, widened_at_ms: Some(1) },
+        heat: HeatState { low_since_ms: None, widened_at_ms: Some(1), grown_at_ms: Some(2) },
         ..small.clone()
     };
     [small, large, last]

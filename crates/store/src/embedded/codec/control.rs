@@ -19,6 +19,7 @@ pub(super) fn encode(control: &ControlRecord, out: &mut Writer) {
     out.number(control.extended_at_ms);
     out.maybe_number(control.heat.low_since_ms);
     out.maybe_number(control.heat.widened_at_ms);
+    out.maybe_number(control.heat.grown_at_ms);
     out.number(control.voids.runs().len() as u64);
     for run in control.voids.runs() {
         out.number(run.from.get());
@@ -26,7 +27,8 @@ pub(super) fn encode(control: &ControlRecord, out: &mut Writer) {
     }
 }
 
-pub(super) fn decode(ver: u64, from: &mut Reader<'_>) -> Result<ControlRecord, Damage> {
+/// `knows_growth`: whether the record says when n last grew, which the first shape did not.
+pub(super) fn decode(ver: u64, knows_growth: bool, from: &mut Reader<'_>) -> Result<ControlRecord, Damage> {
     let horizon = seq(from)?;
     let epochs = (0..from.count()?).map(|_| epoch(from)).collect::<Result<_, _>>()?;
     Ok(ControlRecord {
@@ -35,7 +37,11 @@ pub(super) fn decode(ver: u64, from: &mut Reader<'_>) -> Result<ControlRecord, D
         resolved: seq(from)?,
         lease: from.number()?,
         extended_at_ms: from.number()?,
-        heat: HeatState { low_since_ms: from.maybe_number()?, widened_at_ms: from.maybe_number()? },
+        heat: HeatState {
+            low_since_ms: from.maybe_number()?,
+            widened_at_ms: from.maybe_number()?,
+            grown_at_ms: if knows_growth { from.maybe_number()? } else { None },
+        },
         voids: {
             let runs = (0..from.count()?).map(|_| run(from)).collect::<Result<Vec<_>, _>>()?;
             VoidRuns::from_runs(runs)

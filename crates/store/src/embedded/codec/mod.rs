@@ -20,7 +20,9 @@ use wire::{Reader, Writer};
 const MESSAGE: u8 = 1;
 const VOID: u8 = 2;
 const CLAIM: u8 = 3;
-const CONTROL: u8 = 4;
+/// Control records without the time of their last growth: still read, no longer written.
+const CONTROL_WITHOUT_GROWTH: u8 = 4;
+const CONTROL: u8 = 5;
 
 /// Why bytes are not a row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -102,7 +104,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, Damage> {
         CLAIM => {
             Record::Claim(Claim { seq: SeqNo::new(version).ok_or(Damage::Number)?, digest: Digest(from.array()?) })
         }
-        CONTROL => Record::Control(control::decode(version, &mut from)?),
+        CONTROL | CONTROL_WITHOUT_GROWTH => Record::Control(control::decode(version, kind == CONTROL, &mut from)?),
         kind => return Err(Damage::Kind(kind)),
     };
     from.end()?;

@@ -34,7 +34,7 @@ fn control() -> Record {
         resolved: SeqNo::clamped(400),
         lease: 16,
         extended_at_ms: 5,
-        heat: HeatState { low_since_ms: None, widened_at_ms: Some(6) },
+        heat: HeatState { low_since_ms: None, widened_at_ms: Some(6), grown_at_ms: Some(7) },
         voids: VoidRuns::from_runs([SeqRange { from: SeqNo::clamped(2), to: SeqNo::clamped(129) }]),
     })
 }
@@ -45,10 +45,20 @@ fn control() -> Record {
 #[case(row(Some("b"), Some("")), "0100ac02abababababababababababababababab026d3102616c02620368c3a901")]
 #[case(Record::Void, "0200")]
 #[case(Record::Claim(Claim { seq: SeqNo::clamped(300), digest: Digest([1; 16]) }), "03ac0201010101010101010101010101010101")]
-#[case(control(), "04c801f40302010109039003100500010601028101")]
+#[case(control(), "05c801f403020101090390031005000106010701028101")]
 fn rows_are_pinned(#[case] record: Record, #[case] bytes: &str) {
     assert_eq!(hex(&encode(&record)), bytes);
     assert_eq!(decode(&encode(&record)), Ok(record));
+}
+
+/// Folders of the first builds hold these.
+#[test]
+fn control_records_of_the_first_shape_are_still_read() {
+    let old = "04c801f40302010109039003100500010601028101";
+    let bytes: Vec<u8> = (0..old.len() / 2).map(|i| u8::from_str_radix(&old[2 * i..2 * i + 2], 16).unwrap()).collect();
+    let Record::Control(mut expected) = control() else { unreachable!() };
+    expected.heat.grown_at_ms = None;
+    assert_eq!(decode(&bytes), Ok(Record::Control(expected)));
 }
 
 #[rstest]
@@ -100,9 +110,9 @@ fn messages() -> impl Strategy<Value = Record> {
 fn controls() -> impl Strategy<Value = Record> {
     let steps = prop::collection::vec((1..5_000_u64, 1..300_u16), 0..40);
     let runs = prop::collection::vec((1..100_000_u64, 0..500_u64), 0..80);
-    let heat = (any::<Option<u64>>(), any::<Option<u64>>());
+    let heat = (any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<u64>>());
     (any::<u64>(), steps, runs, heat, (seqs(), any::<u64>(), any::<u64>())).prop_map(
-        |(ver, steps, runs, (low_since_ms, widened_at_ms), (resolved, lease, extended_at_ms))| {
+        |(ver, steps, runs, (low_since_ms, widened_at_ms, grown_at_ms), (resolved, lease, extended_at_ms))| {
             let raise = |layout: Layout, (step, n)| layout.raised(layout.horizon().plus(step), n);
             let run = |(from, count)| SeqRange { from: SeqNo::clamped(from), to: SeqNo::clamped(from + count) };
             Record::Control(ControlRecord {
@@ -111,7 +121,7 @@ fn controls() -> impl Strategy<Value = Record> {
                 resolved,
                 lease,
                 extended_at_ms,
-                heat: HeatState { low_since_ms, widened_at_ms },
+                heat: HeatState { low_since_ms, widened_at_ms, grown_at_ms },
                 voids: VoidRuns::from_runs(runs.into_iter().map(run)),
             })
         },
