@@ -108,7 +108,7 @@ mod tests {
             policy: &HeatPolicy::default(),
             next: SeqNo::clamped(next),
             count,
-            sample: Sample { rate_wcu_per_s: rate, throttles: 0 },
+            sample: Sample { rate_wcu_per_s: rate, throttled_wcu_per_s: 0.0 },
             resolved: SeqNo::FIRST,
             now_ms,
         })

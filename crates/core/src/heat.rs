@@ -17,9 +17,13 @@ pub struct HeatPolicy {
     pub shrink_fill: f64,
     /// How long a rate must stay low before n shrinks.
     pub shrink_after_ms: u64,
-    /// Time from any growth to a widening because of throttles: the growth must be able to show its effect, and what
-    /// piled up before it must be able to drain.
+    /// Rows that must be throttled before n widens. Salts that overload a physical partition by themselves meet this at
+    /// once; what merely waits behind them for the partition to drain does not, so a widening comes to its end.
+    pub widen_from_wcu_per_s: f64,
+    /// Time between two widenings: the first must be able to show its effect.
     pub widen_cooldown_ms: u64,
+    /// Time from a growth to a widening: what piled up before the growth must be able to drain.
+    pub growth_settles_ms: u64,
     /// How long a widened n is kept, though the rate alone would not need it.
     pub widen_hold_ms: u64,
 }
@@ -33,18 +37,20 @@ impl Default for HeatPolicy {
             n_max: N_MAX,
             shrink_fill: 0.75,
             shrink_after_ms: 5 * 60_000,
-            widen_cooldown_ms: 2_000,
+            widen_from_wcu_per_s: 0.3 * TARGET_WCU_PER_S,
+            widen_cooldown_ms: 1_000,
+            growth_settles_ms: 2_000,
             widen_hold_ms: 60 * 60_000,
         }
     }
 }
 
-/// What the registry measured since the decision before.
+/// What the registry measures.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sample {
     pub rate_wcu_per_s: f64,
-    /// Throttles that the store reported for rows of this conversation's newest epoch.
-    pub throttles: u64,
+    /// Rows of the newest epoch that the store throttled at their first attempt.
+    pub throttled_wcu_per_s: f64,
 }
 
 /// What a decision has to remember; part of the control record, so that any server can go on from it.
@@ -54,7 +60,7 @@ pub struct HeatState {
     pub low_since_ms: Option<u64>,
     /// When throttles last widened the spread.
     pub widened_at_ms: Option<u64>,
-    /// When n last grew, for whatever reason.
+    /// When the rate last made n grow.
     pub grown_at_ms: Option<u64>,
 }
 
@@ -67,15 +73,15 @@ pub struct HeatState {
 #[must_use]
 pub fn decide(policy: &HeatPolicy, state: HeatState, n: u16, sample: Sample, now_ms: u64) -> (u16, HeatState) {
     let since = |then: u64| now_ms.saturating_sub(then);
-    let grown = HeatState { low_since_ms: None, grown_at_ms: Some(now_ms), ..state };
     let wanted = policy.needed(sample.rate_wcu_per_s, 1.0 + policy.growth_slack);
     if wanted > n {
-        return (wanted, grown);
+        return (wanted, HeatState { low_since_ms: None, grown_at_ms: Some(now_ms), ..state });
     }
-    let cooling = state.grown_at_ms.is_some_and(|at| since(at) < policy.widen_cooldown_ms);
-    if sample.throttles > 0 && !cooling && n < policy.n_max {
+    let cooling = state.widened_at_ms.is_some_and(|at| since(at) < policy.widen_cooldown_ms)
+        || state.grown_at_ms.is_some_and(|at| since(at) < policy.growth_settles_ms);
+    if sample.throttled_wcu_per_s >= policy.widen_from_wcu_per_s && !cooling && n < policy.n_max {
         let doubled = n.saturating_mul(2).min(policy.n_max);
-        return (doubled, HeatState { widened_at_ms: Some(now_ms), ..grown });
+        return (doubled, HeatState { low_since_ms: None, widened_at_ms: Some(now_ms), ..state });
     }
     let roomy = policy.needed(sample.rate_wcu_per_s, policy.shrink_fill);
     let held = state.widened_at_ms.is_some_and(|at| since(at) < policy.widen_hold_ms);
@@ -106,7 +112,7 @@ mod tests {
     const MINUTE_MS: u64 = 60_000;
 
     fn rate(rate_wcu_per_s: f64) -> Sample {
-        Sample { rate_wcu_per_s, throttles: 0 }
+        Sample { rate_wcu_per_s, throttled_wcu_per_s: 0.0 }
     }
 
     /// The documents' figures.
@@ -176,26 +182,32 @@ mod tests {
 
     #[test]
     fn throttles_double_once_per_cooldown_until_they_end() {
-        let colliding = std::iter::repeat_n(Sample { rate_wcu_per_s: 1_500.0, throttles: 9 }, 10);
+        let colliding = std::iter::repeat_n(Sample { rate_wcu_per_s: 1_500.0, throttled_wcu_per_s: 300.0 }, 10);
         let trace = colliding.chain(steady(1_500.0, 200));
-        assert_eq!(play(trace), [(0, 2), (2, 4), (4, 8), (6, 16), (8, 32)]);
+        assert_eq!(play(trace), [(0, 2), (2, 4), (3, 8), (4, 16), (5, 32), (6, 64), (7, 128), (8, 256)]);
     }
 
     #[test]
     fn a_widened_spread_is_held_and_then_let_go() {
-        let throttled = std::iter::once(Sample { rate_wcu_per_s: 700.0, throttles: 1 });
+        let throttled = std::iter::once(Sample { rate_wcu_per_s: 700.0, throttled_wcu_per_s: 400.0 });
         let trace = throttled.chain(steady(700.0, 2 * 3_600));
         let hold_s = HeatPolicy::default().widen_hold_ms / 1_000;
         // 700 WCU/s fits one salt, but not with the headroom that shrinking asks for.
         assert_eq!(play(trace), [(0, 2)]);
-        let trace = std::iter::once(Sample { rate_wcu_per_s: 500.0, throttles: 1 }).chain(steady(500.0, 2 * 3_600));
+        let trace = std::iter::once(Sample { rate_wcu_per_s: 500.0, throttled_wcu_per_s: 400.0 })
+            .chain(steady(500.0, 2 * 3_600));
         assert_eq!(play(trace), [(0, 2), (hold_s + 5 * MINUTE_MS / 1_000, 1)]);
     }
 
     #[test]
+    fn a_few_throttles_are_what_waits_for_a_partition_to_drain() {
+        assert_eq!(play(std::iter::repeat_n(Sample { rate_wcu_per_s: 700.0, throttled_wcu_per_s: 200.0 }, 100)), []);
+    }
+
+    #[test]
     fn throttles_right_after_a_growth_are_what_piled_up_before_it() {
-        let spike = std::iter::once(Sample { rate_wcu_per_s: 3_900.0, throttles: 500 });
-        let draining = std::iter::once(Sample { rate_wcu_per_s: 3_900.0, throttles: 500 });
+        let spike = std::iter::once(Sample { rate_wcu_per_s: 3_900.0, throttled_wcu_per_s: 900.0 });
+        let draining = std::iter::once(Sample { rate_wcu_per_s: 3_900.0, throttled_wcu_per_s: 900.0 });
         assert_eq!(play(spike.chain(draining).chain(steady(3_900.0, 100))), [(0, 5)]);
     }
 
@@ -206,7 +218,7 @@ mod tests {
         let policy = HeatPolicy { n_min: n, n_max: n, ..HeatPolicy::default() };
         let mut state = HeatState::default();
         for (second, wcu_per_s) in (0..).zip([0.0, 5_000.0, 100.0, 0.0]) {
-            let sample = Sample { rate_wcu_per_s: wcu_per_s, throttles: 3 };
+            let sample = Sample { rate_wcu_per_s: wcu_per_s, throttled_wcu_per_s: 999.0 };
             let (decided, next) = decide(&policy, state, n, sample, second * 1_000_000);
             assert_eq!(decided, n);
             state = next;
@@ -215,7 +227,7 @@ mod tests {
 
     #[test]
     fn n_never_leaves_its_bounds() {
-        let endless = std::iter::repeat_n(Sample { rate_wcu_per_s: f64::MAX, throttles: u64::MAX }, 100);
+        let endless = std::iter::repeat_n(Sample { rate_wcu_per_s: f64::MAX, throttled_wcu_per_s: f64::MAX }, 100);
         assert_eq!(play(endless), [(0, N_MAX)]);
     }
 }

@@ -15,8 +15,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("saltern-registry", &["saltern-core"]),
     ("saltern-service", &["saltern-core", "saltern-store", "saltern-registry"]),
     ("saltern-server", &["saltern-core", "saltern-service"]),
+    ("saltern-baseline", &["saltern-core", "saltern-store"]),
     ("saltern-sim", &["saltern-core", "saltern-store", "saltern-registry", "saltern-service"]),
-    ("saltern", &["saltern-core", "saltern-store", "saltern-registry", "saltern-service", "saltern-server"]),
+    (
+        "saltern",
+        &["saltern-core", "saltern-store", "saltern-registry", "saltern-service", "saltern-server", "saltern-baseline"],
+    ),
 ];
 
 /// Crates that only one layer may know.

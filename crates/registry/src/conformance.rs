@@ -29,7 +29,7 @@ pub async fn all(registry: Arc<dyn Registry>) {
     the_last_seq_no_can_be_issued(registry).await;
     raising_never_creates(registry).await;
     conversations_do_not_mix(registry).await;
-    sampling_resets_throttles(registry).await;
+    throttled_rows_are_metered(registry).await;
     the_hottest_come_first(registry).await;
     load_is_metered_in_wcu(registry).await;
     load_is_metered_though_nothing_is_issued(registry).await;
@@ -98,7 +98,7 @@ pub async fn tickets_stay_distinct_while_the_horizon_moves(registry: Arc<dyn Reg
 pub async fn the_unknown_is_absent(registry: &dyn Registry) {
     let conversation = fresh("unknown");
     assert_eq!(tickets(registry, &conversation, 1, 1).await, Tickets::Absent);
-    registry.throttled(&conversation, ThrottledRow::NewestEpoch).await.expect("throttled");
+    throttled(registry, &conversation, ThrottledRow { wcu: 1, newest_epoch: true }).await;
     registry.sample(&conversation).await.expect("sample");
     assert_eq!(tickets(registry, &conversation, 1, 1).await, Tickets::Absent, "only install makes it known");
     assert_eq!(rate(registry, &fresh("never-heard-of")).await, 0.0);
@@ -181,19 +181,25 @@ pub async fn conversations_do_not_mix(registry: &dyn Registry) {
     }
 }
 
-pub async fn sampling_resets_throttles(registry: &dyn Registry) {
+/// Only rows of the newest epoch say anything of the present n.
+pub async fn throttled_rows_are_metered(registry: &dyn Registry) {
     let conversation = fresh("throttles");
     install(registry, &conversation, 1, 9).await;
-    assert_eq!(sample(registry, &conversation).await.throttles, 0);
-    for _ in 0..3 {
-        registry.throttled(&conversation, ThrottledRow::NewestEpoch).await.expect("throttled");
+    assert_eq!(sample(registry, &conversation).await.throttled_wcu_per_s, 0.0);
+    for _ in 0..1_000 {
+        throttled(registry, &conversation, ThrottledRow { wcu: 5, newest_epoch: true }).await;
+        throttled(registry, &conversation, ThrottledRow { wcu: 99, newest_epoch: false }).await;
     }
-    rate(registry, &conversation).await;
-    assert_eq!(sample(registry, &conversation).await.throttles, 3, "only sampling resets");
-    assert_eq!(sample(registry, &conversation).await.throttles, 0);
-    registry.throttled(&conversation, ThrottledRow::NewestEpoch).await.expect("throttled");
-    registry.throttled(&conversation, ThrottledRow::EarlierEpoch).await.expect("throttled");
-    assert_eq!(sample(registry, &conversation).await.throttles, 1, "earlier epochs say nothing of the present n");
+    for _ in 0..2 {
+        let metered = sample(registry, &conversation).await.throttled_wcu_per_s;
+        // However long the calls took, a second's window holds some of them, and no more than all.
+        assert!(metered > 0.0 && metered <= 5_000.0, "{metered}");
+    }
+    assert_eq!(rate(registry, &conversation).await, 0.0, "what is throttled was metered with its ticket");
+}
+
+async fn throttled(registry: &dyn Registry, conversation: &ConversationId, row: ThrottledRow) {
+    registry.throttled(conversation, row).await.expect("throttled");
 }
 
 /// Hottest first, idle ones not at all, never more than asked for.
@@ -205,7 +211,7 @@ pub async fn the_hottest_come_first(registry: &dyn Registry) {
         install(registry, conversation, 1, 9).await;
         tickets(registry, conversation, 1, *load).await;
     }
-    registry.throttled(&conversations[0].0, ThrottledRow::EarlierEpoch).await.expect("throttled");
+    throttled(registry, &conversations[0].0, ThrottledRow { wcu: 1, newest_epoch: false }).await;
     let hot = registry.hot(10_000).await.expect("hot");
     assert!(hot.is_sorted_by(|a, b| a.rate_wcu_per_s >= b.rate_wcu_per_s), "{hot:?}");
     assert!(hot.iter().all(|line| line.rate_wcu_per_s > 0.0), "{hot:?}");

@@ -24,14 +24,14 @@ struct Entry {
     next: SeqNo,
     horizon: SeqNo,
     meter: Meter,
-    /// Not sampled yet.
+    /// What was throttled in the newest epoch.
+    throttled: Meter,
     throttles: u64,
-    throttles_ever: u64,
 }
 
 impl Entry {
     fn new(next: SeqNo, horizon: SeqNo) -> Self {
-        Self { next, horizon, meter: Meter::default(), throttles: 0, throttles_ever: 0 }
+        Self { next, horizon, meter: Meter::default(), throttled: Meter::default(), throttles: 0 }
     }
 
     fn issue(&mut self, count: u64) -> Tickets {
@@ -150,16 +150,19 @@ impl Registry for LocalRegistry {
     }
 
     async fn sample(&self, conversation: &ConversationId) -> Result<Sample, RegistryError> {
-        let mut shard = self.shard(conversation);
-        let Some(entry) = shard.peek_mut(conversation) else { return Ok(Sample::default()) };
-        let rate_wcu_per_s = entry.meter.rate_per_s(self.now_ms());
-        Ok(Sample { rate_wcu_per_s, throttles: std::mem::take(&mut entry.throttles) })
+        let (shard, now_ms) = (self.shard(conversation), self.now_ms());
+        Ok(shard.peek(conversation).map_or_else(Sample::default, |entry| Sample {
+            rate_wcu_per_s: entry.meter.rate_per_s(now_ms),
+            throttled_wcu_per_s: entry.throttled.rate_per_s(now_ms),
+        }))
     }
 
     async fn throttled(&self, conversation: &ConversationId, row: ThrottledRow) -> Result<(), RegistryError> {
         if let Some(entry) = self.shard(conversation).peek_mut(conversation) {
-            entry.throttles += u64::from(row == ThrottledRow::NewestEpoch);
-            entry.throttles_ever += 1;
+            entry.throttles += 1;
+            if row.newest_epoch {
+                entry.throttled.add(self.now_ms(), row.wcu);
+            }
         }
         Ok(())
     }
@@ -176,7 +179,7 @@ impl Registry for LocalRegistry {
         for shard in self.shards() {
             let lines = shard.iter().filter_map(|(conversation, entry)| {
                 let rate_wcu_per_s = entry.meter.rate_per_s(now_ms);
-                let throttles = entry.throttles_ever;
+                let throttles = entry.throttles;
                 let line = || Hot { conversation: conversation.clone(), rate_wcu_per_s, throttles };
                 (rate_wcu_per_s > 0.0).then(line)
             });
@@ -228,7 +231,7 @@ mod tests {
             registry.install(&name(i), seq(1), seq(9)).await.unwrap();
             assert!(registry.conversations() <= 100_usize.next_multiple_of(SHARDS));
             // Looked at, but not used.
-            registry.throttled(&name(1), ThrottledRow::NewestEpoch).await.unwrap();
+            registry.throttled(&name(1), ThrottledRow { wcu: 1, newest_epoch: true }).await.unwrap();
             if i % 2 == 0 {
                 let first = i as u64 / 2;
                 assert_eq!(ask(&registry, 0).await, Tickets::Issued { first: seq(first), horizon: seq(1_000) });

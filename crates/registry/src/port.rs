@@ -42,17 +42,16 @@ pub enum Tickets {
 pub struct Hot {
     pub conversation: ConversationId,
     pub rate_wcu_per_s: f64,
-    /// Row writes that were throttled since the conversation is known.
+    /// Rows whose write was throttled since the conversation is known.
     pub throttles: u64,
 }
 
-/// The row whose write was throttled.
+/// A row whose write was throttled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ThrottledRow {
-    /// Of the newest epoch: the present n does not fit, so the sample counts it.
-    NewestEpoch,
-    /// Of an earlier one: n may have grown since, so it is only shown.
-    EarlierEpoch,
+pub struct ThrottledRow {
+    pub wcu: u64,
+    /// Whether the present n placed it: only then does it say anything of the present n, and counts in the sample.
+    pub newest_epoch: bool,
 }
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -70,10 +69,10 @@ pub trait Registry: Send + Sync + 'static {
     /// Raises the horizon of a conversation that is known (R3, R6).
     async fn raise(&self, conversation: &ConversationId, horizon: SeqNo) -> Result<(), RegistryError>;
 
-    /// The present heat. Taking the sample resets its count of throttles.
+    /// The present heat. Changes nothing.
     async fn sample(&self, conversation: &ConversationId) -> Result<Sample, RegistryError>;
 
-    /// A store throttled the write of a row of this conversation.
+    /// A store throttled the first attempt to write a row of this conversation.
     async fn throttled(&self, conversation: &ConversationId, row: ThrottledRow) -> Result<(), RegistryError>;
 
     /// The rate now, 0 for a conversation that is not known. Changes nothing.

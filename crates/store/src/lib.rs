@@ -1,7 +1,8 @@
-//! The store port, its adapters (`memory`, `embedded`), its decorators (`throttled`, `faulty`), and the conformance
-//! suite that binds every one of them to the port's contract.
+//! The store port, its adapters (`memory`, `embedded`), its decorators (`throttled`, `faulty`, `counted`), and the
+//! conformance suite that binds every one of them to the port's contract.
 
 pub mod conformance;
+pub mod counted;
 pub mod embedded;
 pub mod faulty;
 pub mod memory;

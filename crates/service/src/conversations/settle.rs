@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use saltern_core::cost::write_units;
 use saltern_core::key::Key;
 use saltern_core::record::Record;
 use saltern_core::rng::SplitMix64;
@@ -45,8 +46,8 @@ impl Jitter {
 struct Attempts<'a> {
     inner: &'a Inner,
     known: &'a Known,
-    /// The message row that is being written, if one is.
-    row: Option<SeqNo>,
+    /// The message row that is being written, if one is, until it is throttled.
+    row: Option<RowWrite>,
     deadline: Instant,
     made: u32,
     unknown: Option<StoreError>,
@@ -76,28 +77,38 @@ impl Attempts<'_> {
         None
     }
 
-    /// Rows alone tell of heat: claims and control records are spread by themselves, whatever n is.
-    async fn note_throttle(&self) {
+    /// Rows alone tell of heat: claims and control records are spread by themselves, whatever n is. Each tells once,
+    /// however often it is tried.
+    async fn note_throttle(&mut self) {
         self.inner.metrics.store_throttles.inc();
-        let Some(row) = self.row else { return };
-        let newest = self.known.control().is_some_and(|control| row >= control.layout.newest_epoch().from);
-        let row = if newest { ThrottledRow::NewestEpoch } else { ThrottledRow::EarlierEpoch };
+        let Some(RowWrite { seq, wcu }) = self.row.take() else { return };
+        let newest_epoch = self.known.control().is_some_and(|control| seq >= control.layout.newest_epoch().from);
         // Heat is advice: if the registry cannot hear it, the next throttle will tell.
+        let row = ThrottledRow { wcu, newest_epoch };
         let _ = self.inner.registry.throttled(&self.known.conversation, row).await;
     }
 }
 
-fn message_row(puts: &[Put]) -> Option<SeqNo> {
-    puts.iter().find(|put| matches!(put.record, Record::Message(_))).map(|put| SeqNo::clamped(put.key.sort))
+/// A message row on its way to the store.
+struct RowWrite {
+    seq: SeqNo,
+    wcu: u64,
+}
+
+impl RowWrite {
+    fn among(puts: &[Put]) -> Option<Self> {
+        let put = puts.iter().find(|put| matches!(put.record, Record::Message(_)))?;
+        Some(Self { seq: SeqNo::clamped(put.key.sort), wcu: write_units(put.record.item_bytes()) })
+    }
 }
 
 impl Inner {
-    fn attempts<'a>(&'a self, known: &'a Known, row: Option<SeqNo>, deadline: Instant) -> Attempts<'a> {
+    fn attempts<'a>(&'a self, known: &'a Known, row: Option<RowWrite>, deadline: Instant) -> Attempts<'a> {
         Attempts { inner: self, known, row, deadline, made: 0, unknown: None }
     }
 
     pub(super) async fn put(&self, known: &Known, put: &Put, deadline: Instant) -> Result<PutOutcome, StoreError> {
-        let mut attempts = self.attempts(known, message_row(std::slice::from_ref(put)), deadline);
+        let mut attempts = self.attempts(known, RowWrite::among(std::slice::from_ref(put)), deadline);
         loop {
             let attempt = timeout_at(deadline, self.store.put(put)).await;
             if let Some(settled) = attempts.judge(attempt).await {
@@ -112,7 +123,7 @@ impl Inner {
         puts: &[Put],
         deadline: Instant,
     ) -> Result<Vec<PutOutcome>, StoreError> {
-        let mut attempts = self.attempts(known, message_row(puts), deadline);
+        let mut attempts = self.attempts(known, RowWrite::among(puts), deadline);
         loop {
             let attempt = timeout_at(deadline, self.store.put_all(puts)).await;
             if let Some(settled) = attempts.judge(attempt).await {
