@@ -76,6 +76,13 @@ pub(crate) struct ConfigArgs {
     /// How log lines look [default: text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
+    /// Give the store DynamoDB's partition limits, to see how conversations would fare there
+    ///
+    /// Partition keys are hashed onto emulate.physical_partitions (250), each of which takes 1,000 write units and 3,000
+    /// read units per second and saves up emulate.burst_s (300) seconds of them. What is beyond is throttled and tried
+    /// again within the deadline.
+    #[arg(long)]
+    pub(crate) emulate_limits: bool,
 }
 
 #[derive(Debug, Args)]

@@ -3,10 +3,15 @@
 mod args;
 mod bench;
 mod config;
+mod histogram;
 mod http;
 mod inspect;
 mod log;
+
+mod offer;
+mod scratch;
 mod serve;
+mod table;
 
 use std::process::ExitCode;
 

@@ -9,11 +9,13 @@ use prometheus_client::registry::Registry;
 use saltern_registry::local::LocalRegistry;
 use saltern_server::{Server, ServerConfig};
 use saltern_service::conversations::{self, Conversations};
+use saltern_store::Store;
 use saltern_store::embedded::{EmbeddedOptions, EmbeddedStore, EngineFailure};
+use saltern_store::throttled::{PartitionLimits, Throttled};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
-use crate::config::Config;
+use crate::config::{Config, Emulate};
 
 /// The service over an embedded folder, without HTTP.
 pub(crate) struct Service {
@@ -40,7 +42,8 @@ impl Service {
             cache_bytes_max: config.limits.cache_mib.value as usize * 1_024 * 1_024,
             ..conversations::Config::new(Arc::new(now_ms), now_ms() ^ u64::from(std::process::id()))
         };
-        Ok(Self { conversations: Conversations::new(store.clone(), registry, settings), store })
+        let conversations = Conversations::new(limited(store.clone(), &config.emulate), registry, settings);
+        Ok(Self { conversations, store })
     }
 
     /// Lets what is under way end, and leaves the folder ready for a quick start.
@@ -53,11 +56,24 @@ impl Service {
     }
 }
 
+/// The store, with DynamoDB's partition limits if they are to be emulated.
+fn limited(store: Arc<EmbeddedStore>, emulate: &Emulate) -> Arc<dyn Store> {
+    if !emulate.limits.value {
+        return store;
+    }
+    let limits = PartitionLimits {
+        burst: Duration::from_secs(emulate.burst_s.value.into()),
+        ..PartitionLimits::dynamodb(emulate.physical_partitions.value)
+    };
+    info!(partitions = limits.physical_partitions, burst_s = emulate.burst_s.value, "emulating partition limits");
+    Arc::new(Throttled::new(store, limits))
+}
+
 fn millis(ms: u32) -> Duration {
     Duration::from_millis(ms.into())
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -10,10 +10,10 @@ use super::load::Load;
 use super::measure::Comparison;
 use super::messages::{Messages, Paths, appends};
 use super::report::Report;
-use super::scratch::Scratch;
 use super::{WARM_UP, take_turns, without_http};
 use crate::args::{AppendArgs, MeasureArgs};
 use crate::http;
+use crate::scratch::Scratch;
 
 pub(super) async fn append(args: &AppendArgs) -> Result<()> {
     let measure = &args.measure;

@@ -15,10 +15,10 @@ use super::measure::Comparison;
 use super::messages::{Messages, Paths};
 use super::pour::Pour;
 use super::report::Report;
-use super::scratch::Scratch;
 use super::{WARM_UP, progress, take_turns};
 use crate::args::HistoryArgs;
 use crate::http;
+use crate::scratch::Scratch;
 
 const PRELOAD_CONNECTIONS: u32 = 8;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::histogram::Histogram;
+use crate::histogram::Histogram;
 
 /// One side of one run.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,6 @@
 
 mod append;
 mod child;
-mod histogram;
 mod history;
 mod load;
 mod measure;
@@ -13,7 +12,6 @@ mod messages;
 mod plain_file;
 mod pour;
 mod report;
-mod scratch;
 mod trivial;
 mod volume;
 mod without_http;

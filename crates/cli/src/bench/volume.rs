@@ -12,10 +12,10 @@ use super::child::Server;
 use super::messages::{Messages, Paths};
 use super::pour::Pour;
 use super::progress;
-use super::report::{table, thousands};
-use super::scratch::Scratch;
 use crate::args::VolumeArgs;
 use crate::http;
+use crate::scratch::Scratch;
+use crate::table::{table, thousands};
 
 const STEP: u64 = 1_000_000;
 

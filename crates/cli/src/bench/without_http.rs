@@ -19,9 +19,9 @@ use tokio::task::JoinSet;
 use super::measure::{Comparison, Measured};
 use super::messages::ID_DIGITS;
 use super::plain_file::PlainFile;
-use super::scratch::Scratch;
 use super::{WARM_UP, take_turns};
 use crate::args::AppendArgs;
+use crate::scratch::Scratch;
 
 pub(super) async fn compare(args: &AppendArgs, scratch: &Scratch) -> Result<Comparison> {
     let rows = Arc::new(Rows::new(args)?);

@@ -64,7 +64,7 @@ impl Reader<'_> {
                 self.api_keys(value)?;
             } else if prefix.is_empty() && value.get_ref().is_table() {
                 let DeValue::Table(inner) = value.into_inner() else { continue };
-                if !matches!(key.as_str(), "limits" | "timeouts") {
+                if !matches!(key.as_str(), "limits" | "timeouts" | "emulate") {
                     bail!("{}: unknown key `{key}`", self.source(name.span().start));
                 }
                 self.table(&format!("{key}."), inner)?;
@@ -83,6 +83,7 @@ impl Reader<'_> {
                 let digits = number.as_str().replace('_', "");
                 i64::from_str_radix(&digits, number.radix()).map_or(digits, |n| n.to_string())
             }
+            DeValue::Boolean(value) => value.to_string(),
             other => bail!("{source}: {key} must not be a {}", other.type_str()),
         };
         self.layer.overrides.push(Override { key, text, source });

@@ -25,6 +25,9 @@ const ENV_PREFIX: &str = "SALTERN_";
 /// The log filter, and the key of client commands.
 const ENV_OTHER: [&str; 2] = [crate::log::FILTER_ENV, crate::args::KEY_ENV];
 
+/// A table of DynamoDB that has taken a few hundred thousand units per second in its time.
+pub(crate) const PHYSICAL_PARTITIONS: u32 = 250;
+
 /// The effective configuration; each value with where it comes from.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -33,6 +36,7 @@ pub(crate) struct Config {
     pub(crate) log_format: Setting<LogFormat>,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
+    pub(crate) emulate: Emulate,
     pub(crate) api_keys: Vec<ApiKey>,
 }
 
@@ -60,6 +64,15 @@ pub(crate) struct Timeouts {
     pub(crate) shutdown_ms: Setting<NonZeroU32>,
 }
 
+/// DynamoDB's partition limits over the embedded store, to see how a conversation would fare there.
+#[derive(Debug)]
+pub(crate) struct Emulate {
+    pub(crate) limits: Setting<bool>,
+    pub(crate) physical_partitions: Setting<NonZeroU32>,
+    /// Unused capacity that a partition may save up.
+    pub(crate) burst_s: Setting<u32>,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -75,6 +88,11 @@ impl Default for Config {
                 engine_cache_mib: Setting::default_of(128),
             },
             timeouts: Timeouts { append_ms: count(10_000), read_ms: count(5_000), shutdown_ms: count(20_000) },
+            emulate: Emulate {
+                limits: Setting::default_of(false),
+                physical_partitions: count(PHYSICAL_PARTITIONS),
+                burst_s: Setting::default_of(300),
+            },
             api_keys: Vec::new(),
         }
     }
@@ -110,7 +128,7 @@ impl Config {
     }
 
     /// Every setting but the API keys, by its key, in the order people read them.
-    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 12] {
+    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 15] {
         [
             ("listen", &mut self.listen),
             ("data", &mut self.data),
@@ -124,6 +142,9 @@ impl Config {
             ("timeouts.append_ms", &mut self.timeouts.append_ms),
             ("timeouts.read_ms", &mut self.timeouts.read_ms),
             ("timeouts.shutdown_ms", &mut self.timeouts.shutdown_ms),
+            ("emulate.limits", &mut self.emulate.limits),
+            ("emulate.physical_partitions", &mut self.emulate.physical_partitions),
+            ("emulate.burst_s", &mut self.emulate.burst_s),
         ]
     }
 
@@ -186,7 +207,8 @@ impl ConfigArgs {
         let listen = self.listen.map(|listen| ("listen", "--listen", listen.to_string()));
         let data = self.data.as_ref().map(|data| ("data", "--data", data.display().to_string()));
         let format = self.log_format.map(|format| ("log_format", "--log-format", format.to_string()));
-        let given = [listen, data, format].into_iter().flatten();
+        let emulate = self.emulate_limits.then(|| ("emulate.limits", "--emulate-limits", true.to_string()));
+        let given = [listen, data, format, emulate].into_iter().flatten();
         given.map(|(key, flag, text)| Override { key: key.into(), text, source: Source::Flag(flag) }).collect()
     }
 }

@@ -98,6 +98,16 @@ impl Value for PathBuf {
     }
 }
 
+impl Value for bool {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        text.parse().map_err(|_| "must be `true` or `false`")
+    }
+
+    fn to_toml(&self) -> String {
+        self.to_string()
+    }
+}
+
 impl Value for NonZeroU32 {
     fn parse(text: &str) -> Result<Self, &'static str> {
         text.parse().map_err(|_| "must be a whole number from 1 to 4294967295")

@@ -1,18 +1,18 @@
-//! The temporary folder of a measurement: on a real disk, and gone afterwards.
+//! The temporary folder of a command that brings its own store: on a real disk, and gone afterwards.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 #[derive(Debug)]
-pub(super) struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     /// Below `parent`; without one, in `./target` or the working folder.
-    pub(super) fn create(parent: Option<&Path>) -> Result<Self> {
+    pub(crate) fn create(parent: Option<&Path>) -> Result<Self> {
         let target = Path::new("target");
         let parent = parent.unwrap_or(if target.is_dir() { target } else { Path::new(".") });
-        let folder = parent.join(format!("saltern-bench-{}", std::process::id()));
+        let folder = parent.join(format!("saltern-scratch-{}", std::process::id()));
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make folder {}", folder.display()))?;
         let folder = folder.canonicalize()?;
         if on_memory(&folder) {
@@ -21,7 +21,7 @@ impl Scratch {
         Ok(Self(folder))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }

@@ -8,7 +8,7 @@ const SUB: usize = 1 << SUB_BITS;
 const BUCKETS: usize = 36 * SUB;
 
 #[derive(Debug, Clone)]
-pub(super) struct Histogram {
+pub(crate) struct Histogram {
     counts: Vec<u64>,
 }
 
@@ -19,17 +19,17 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    pub(super) fn record(&mut self, latency: Duration) {
+    pub(crate) fn record(&mut self, latency: Duration) {
         let us = usize::try_from(latency.as_micros()).unwrap_or(usize::MAX);
         self.counts[bucket(us).min(BUCKETS - 1)] += 1;
     }
 
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine += theirs);
     }
 
     /// The latency that this share of all did not exceed, in milliseconds; 0 if there was none.
-    pub(super) fn percentile_ms(&self, share: f64) -> f64 {
+    pub(crate) fn percentile_ms(&self, share: f64) -> f64 {
         let total: u64 = self.counts.iter().sum();
         let rank = total as f64 * share;
         let mut seen = 0;
