@@ -1,6 +1,7 @@
 //! What people type, and what `--help` teaches them.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -36,6 +37,14 @@ pub(crate) enum Command {
     /// to standard error (SALTERN_LOG sets the filter, e.g. SALTERN_LOG=debug). SIGINT and SIGTERM end it gracefully.
     #[command(after_help = "Example:\n  saltern serve --listen 127.0.0.1:8080 --data ./saltern-data")]
     Serve(ConfigArgs),
+    /// See one conversation outgrow its partition, and Saltern spread it
+    ///
+    /// One conversation takes 200, 900, 2,200 and 4,000 writes per second over partitions that take 1,000 each, as
+    /// DynamoDB's do. Shows live how many partitions it is spread over and what each of them takes, then a summary beside
+    /// the figures that the design was made for, and reads everything back. Brings its own store, which is gone afterwards.
+    #[command(after_help = "Examples:\n  saltern ramp\n  saltern ramp --fixed-n 1    what happens without salting\n  \
+                            saltern ramp --peak 8000 --physical-partitions 50    salts that meet on one partition")]
+    Ramp(RampArgs),
     /// Show how a conversation is laid out
     ///
     /// Show a conversation's head, layout, epochs, partitions and recent gaps. Asks a running server with --url;
@@ -83,6 +92,42 @@ pub(crate) struct ConfigArgs {
     /// again within the deadline.
     #[arg(long)]
     pub(crate) emulate_limits: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RampArgs {
+    /// Seconds in all, a quarter for each step
+    #[arg(long, default_value_t = 40, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(4..=86_400))]
+    pub(crate) duration: u32,
+    /// Writes per second of the last step; the others are scaled with it
+    #[arg(long, default_value_t = 4_000, value_name = "WCU", value_parser = clap::value_parser!(u32).range(20..=100_000))]
+    pub(crate) peak: u32,
+    /// Spread over this many partitions, whatever the traffic; 1 is a conversation without salts
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(saltern_core::limits::N_MAX)))]
+    pub(crate) fixed_n: Option<u16>,
+    /// Physical partitions of the emulated table; few make salts meet
+    #[arg(long, default_value_t = default_partitions(), value_name = "P", value_parser = partitions)]
+    pub(crate) physical_partitions: NonZeroU32,
+    /// Seconds of unused capacity that a partition may save up; DynamoDB's 300 are not guaranteed
+    #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+    pub(crate) burst: u32,
+    /// Where to make the temporary data folder [default: ./target, else the working folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Print one JSON object in the end
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Each takes some memory.
+fn partitions(text: &str) -> Result<NonZeroU32, String> {
+    let max = crate::config::PHYSICAL_PARTITIONS_MAX;
+    let parsed = text.parse().ok().filter(|partitions: &NonZeroU32| partitions.get() <= max);
+    parsed.ok_or_else(|| format!("must be a whole number from 1 to {max}"))
+}
+
+fn default_partitions() -> NonZeroU32 {
+    NonZeroU32::new(crate::config::PHYSICAL_PARTITIONS).unwrap_or(NonZeroU32::MIN)
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ mod inspect;
 mod log;
 
 mod offer;
+mod ramp;
 mod scratch;
 mod serve;
 mod table;
@@ -43,6 +44,7 @@ fn run(command: Command) -> Result<()> {
             log::start(config.log_format.value)?;
             runtime()?.block_on(serve::serve(&config))
         }
+        Command::Ramp(args) => runtime()?.block_on(ramp::ramp(&args)),
         Command::Inspect(args) => runtime()?.block_on(inspect::inspect(&args)),
         Command::Bench(BenchCommand::ServeTrivial(args)) => runtime()?.block_on(bench::serve_trivial(&args)),
         Command::Bench(command) => runtime()?.block_on(bench::bench(&command)),

@@ -20,10 +20,8 @@ pub struct HeatPolicy {
     /// Rows that must be throttled before n widens. Salts that overload a physical partition by themselves meet this at
     /// once; what merely waits behind them for the partition to drain does not, so a widening comes to its end.
     pub widen_from_wcu_per_s: f64,
-    /// Time between two widenings: the first must be able to show its effect.
+    /// Time from a growth of n, for whatever reason, to a widening: the growth must be able to show its effect.
     pub widen_cooldown_ms: u64,
-    /// Time from a growth to a widening: what piled up before the growth must be able to drain.
-    pub growth_settles_ms: u64,
     /// How long a widened n is kept, though the rate alone would not need it.
     pub widen_hold_ms: u64,
 }
@@ -39,7 +37,6 @@ impl Default for HeatPolicy {
             shrink_after_ms: 5 * 60_000,
             widen_from_wcu_per_s: 0.3 * TARGET_WCU_PER_S,
             widen_cooldown_ms: 1_000,
-            growth_settles_ms: 2_000,
             widen_hold_ms: 60 * 60_000,
         }
     }
@@ -77,8 +74,7 @@ pub fn decide(policy: &HeatPolicy, state: HeatState, n: u16, sample: Sample, now
     if wanted > n {
         return (wanted, HeatState { low_since_ms: None, grown_at_ms: Some(now_ms), ..state });
     }
-    let cooling = state.widened_at_ms.is_some_and(|at| since(at) < policy.widen_cooldown_ms)
-        || state.grown_at_ms.is_some_and(|at| since(at) < policy.growth_settles_ms);
+    let cooling = state.grown_at_ms.max(state.widened_at_ms).is_some_and(|at| since(at) < policy.widen_cooldown_ms);
     if sample.throttled_wcu_per_s >= policy.widen_from_wcu_per_s && !cooling && n < policy.n_max {
         let doubled = n.saturating_mul(2).min(policy.n_max);
         return (doubled, HeatState { low_since_ms: None, widened_at_ms: Some(now_ms), ..state });
@@ -184,7 +180,7 @@ mod tests {
     fn throttles_double_once_per_cooldown_until_they_end() {
         let colliding = std::iter::repeat_n(Sample { rate_wcu_per_s: 1_500.0, throttled_wcu_per_s: 300.0 }, 10);
         let trace = colliding.chain(steady(1_500.0, 200));
-        assert_eq!(play(trace), [(0, 2), (2, 4), (3, 8), (4, 16), (5, 32), (6, 64), (7, 128), (8, 256)]);
+        assert_eq!(play(trace), [(0, 2), (1, 4), (2, 8), (3, 16), (4, 32), (5, 64), (6, 128), (7, 256)]);
     }
 
     #[test]
@@ -205,10 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn throttles_right_after_a_growth_are_what_piled_up_before_it() {
-        let spike = std::iter::once(Sample { rate_wcu_per_s: 3_900.0, throttled_wcu_per_s: 900.0 });
-        let draining = std::iter::once(Sample { rate_wcu_per_s: 3_900.0, throttled_wcu_per_s: 900.0 });
-        assert_eq!(play(spike.chain(draining).chain(steady(3_900.0, 100))), [(0, 5)]);
+    fn a_growth_is_given_time_to_show_its_effect() {
+        let policy = HeatPolicy::default();
+        let sample = Sample { rate_wcu_per_s: 3_900.0, throttled_wcu_per_s: 900.0 };
+        let (n, state) = decide(&policy, HeatState::default(), 1, sample, 0);
+        let (at_once, _) = decide(&policy, state, n, sample, policy.widen_cooldown_ms - 1);
+        let (later, _) = decide(&policy, state, n, sample, policy.widen_cooldown_ms);
+        assert_eq!((n, at_once, later), (5, 5, 10));
     }
 
     #[rstest]

@@ -29,7 +29,7 @@ pub async fn all(registry: Arc<dyn Registry>) {
     the_last_seq_no_can_be_issued(registry).await;
     raising_never_creates(registry).await;
     conversations_do_not_mix(registry).await;
-    throttled_rows_are_metered(registry).await;
+    throttled_rows_are_metered_by_their_epoch(registry).await;
     the_hottest_come_first(registry).await;
     load_is_metered_in_wcu(registry).await;
     load_is_metered_though_nothing_is_issued(registry).await;
@@ -98,8 +98,8 @@ pub async fn tickets_stay_distinct_while_the_horizon_moves(registry: Arc<dyn Reg
 pub async fn the_unknown_is_absent(registry: &dyn Registry) {
     let conversation = fresh("unknown");
     assert_eq!(tickets(registry, &conversation, 1, 1).await, Tickets::Absent);
-    throttled(registry, &conversation, ThrottledRow { wcu: 1, newest_epoch: true }).await;
-    registry.sample(&conversation).await.expect("sample");
+    throttled(registry, &conversation, ThrottledRow { wcu: 1, epoch: SeqNo::FIRST }).await;
+    sample(registry, &conversation, SeqNo::FIRST).await;
     assert_eq!(tickets(registry, &conversation, 1, 1).await, Tickets::Absent, "only install makes it known");
     assert_eq!(rate(registry, &fresh("never-heard-of")).await, 0.0);
 }
@@ -181,20 +181,29 @@ pub async fn conversations_do_not_mix(registry: &dyn Registry) {
     }
 }
 
-/// Only rows of the newest epoch say anything of the present n.
-pub async fn throttled_rows_are_metered(registry: &dyn Registry) {
+/// A row that was throttled tells of its own epoch's n, and of no other.
+pub async fn throttled_rows_are_metered_by_their_epoch(registry: &dyn Registry) {
     let conversation = fresh("throttles");
     install(registry, &conversation, 1, 9).await;
-    assert_eq!(sample(registry, &conversation).await.throttled_wcu_per_s, 0.0);
-    for _ in 0..1_000 {
-        throttled(registry, &conversation, ThrottledRow { wcu: 5, newest_epoch: true }).await;
-        throttled(registry, &conversation, ThrottledRow { wcu: 99, newest_epoch: false }).await;
+    let [first, second, third] = [1, 40, 90].map(SeqNo::clamped);
+    let metered = async |epoch| sample(registry, &conversation, epoch).await.throttled_wcu_per_s;
+    assert_eq!(metered(first).await, 0.0);
+    let row = |epoch| ThrottledRow { wcu: 5, epoch };
+    for epoch in [first, second] {
+        for _ in 0..1_000 {
+            throttled(registry, &conversation, row(epoch)).await;
+        }
+        let late = ThrottledRow { wcu: 5_000, ..row(first) };
+        if epoch > first {
+            throttled(registry, &conversation, late).await;
+        }
+        for _ in 0..2 {
+            // However long the calls took, a second's window holds some of them, and no more than all.
+            let metered = metered(epoch).await;
+            assert!(metered > 0.0 && metered <= 5_000.0, "{metered}");
+        }
     }
-    for _ in 0..2 {
-        let metered = sample(registry, &conversation).await.throttled_wcu_per_s;
-        // However long the calls took, a second's window holds some of them, and no more than all.
-        assert!(metered > 0.0 && metered <= 5_000.0, "{metered}");
-    }
+    assert_eq!((metered(first).await, metered(third).await), (0.0, 0.0));
     assert_eq!(rate(registry, &conversation).await, 0.0, "what is throttled was metered with its ticket");
 }
 
@@ -211,7 +220,7 @@ pub async fn the_hottest_come_first(registry: &dyn Registry) {
         install(registry, conversation, 1, 9).await;
         tickets(registry, conversation, 1, *load).await;
     }
-    throttled(registry, &conversations[0].0, ThrottledRow { wcu: 1, newest_epoch: false }).await;
+    throttled(registry, &conversations[0].0, ThrottledRow { wcu: 1, epoch: SeqNo::FIRST }).await;
     let hot = registry.hot(10_000).await.expect("hot");
     assert!(hot.is_sorted_by(|a, b| a.rate_wcu_per_s >= b.rate_wcu_per_s), "{hot:?}");
     assert!(hot.iter().all(|line| line.rate_wcu_per_s > 0.0), "{hot:?}");
@@ -232,7 +241,7 @@ pub async fn load_is_metered_in_wcu(registry: &dyn Registry) {
     }
     let rate = rate(registry, &conversation).await;
     assert!((500.0..=1_000.5).contains(&rate), "1,000 WCU just now, but a rate of {rate}");
-    let sampled = sample(registry, &conversation).await.rate_wcu_per_s;
+    let sampled = sample(registry, &conversation, SeqNo::FIRST).await.rate_wcu_per_s;
     assert!((400.0..=1_000.5).contains(&sampled), "1,000 WCU just now, but a sample of {sampled}");
 }
 
@@ -288,8 +297,8 @@ async fn rate(registry: &dyn Registry, conversation: &ConversationId) -> f64 {
     registry.rate_wcu_per_s(conversation).await.expect("rate")
 }
 
-async fn sample(registry: &dyn Registry, conversation: &ConversationId) -> Sample {
-    registry.sample(conversation).await.expect("sample")
+async fn sample(registry: &dyn Registry, conversation: &ConversationId, epoch: SeqNo) -> Sample {
+    registry.sample(conversation, epoch).await.expect("sample")
 }
 
 fn issued(first: u64, horizon: u64) -> Tickets {

@@ -153,8 +153,8 @@ impl Registry for FaultyRegistry {
         self.pass(self.inner.raise(conversation, horizon)).await
     }
 
-    async fn sample(&self, conversation: &ConversationId) -> Result<Sample, RegistryError> {
-        self.pass(self.inner.sample(conversation)).await
+    async fn sample(&self, conversation: &ConversationId, epoch: SeqNo) -> Result<Sample, RegistryError> {
+        self.pass(self.inner.sample(conversation, epoch)).await
     }
 
     async fn throttled(&self, conversation: &ConversationId, row: ThrottledRow) -> Result<(), RegistryError> {

@@ -24,14 +24,22 @@ struct Entry {
     next: SeqNo,
     horizon: SeqNo,
     meter: Meter,
-    /// What was throttled in the newest epoch.
+    /// What was throttled of the newest epoch that anything was throttled of.
     throttled: Meter,
+    throttled_epoch: SeqNo,
     throttles: u64,
 }
 
 impl Entry {
     fn new(next: SeqNo, horizon: SeqNo) -> Self {
-        Self { next, horizon, meter: Meter::default(), throttled: Meter::default(), throttles: 0 }
+        Self {
+            next,
+            horizon,
+            meter: Meter::default(),
+            throttled: Meter::default(),
+            throttled_epoch: SeqNo::FIRST,
+            throttles: 0,
+        }
     }
 
     fn issue(&mut self, count: u64) -> Tickets {
@@ -149,18 +157,24 @@ impl Registry for LocalRegistry {
         Ok(())
     }
 
-    async fn sample(&self, conversation: &ConversationId) -> Result<Sample, RegistryError> {
+    async fn sample(&self, conversation: &ConversationId, epoch: SeqNo) -> Result<Sample, RegistryError> {
         let (shard, now_ms) = (self.shard(conversation), self.now_ms());
         Ok(shard.peek(conversation).map_or_else(Sample::default, |entry| Sample {
             rate_wcu_per_s: entry.meter.rate_per_s(now_ms),
-            throttled_wcu_per_s: entry.throttled.rate_per_s(now_ms),
+            throttled_wcu_per_s: match entry.throttled_epoch == epoch {
+                true => entry.throttled.rate_per_s(now_ms),
+                false => 0.0,
+            },
         }))
     }
 
     async fn throttled(&self, conversation: &ConversationId, row: ThrottledRow) -> Result<(), RegistryError> {
         if let Some(entry) = self.shard(conversation).peek_mut(conversation) {
             entry.throttles += 1;
-            if row.newest_epoch {
+            if row.epoch > entry.throttled_epoch {
+                (entry.throttled, entry.throttled_epoch) = (Meter::default(), row.epoch);
+            }
+            if row.epoch == entry.throttled_epoch {
                 entry.throttled.add(self.now_ms(), row.wcu);
             }
         }
@@ -231,7 +245,7 @@ mod tests {
             registry.install(&name(i), seq(1), seq(9)).await.unwrap();
             assert!(registry.conversations() <= 100_usize.next_multiple_of(SHARDS));
             // Looked at, but not used.
-            registry.throttled(&name(1), ThrottledRow { wcu: 1, newest_epoch: true }).await.unwrap();
+            registry.throttled(&name(1), ThrottledRow { wcu: 1, epoch: seq(1) }).await.unwrap();
             if i % 2 == 0 {
                 let first = i as u64 / 2;
                 assert_eq!(ask(&registry, 0).await, Tickets::Issued { first: seq(first), horizon: seq(1_000) });
@@ -239,7 +253,7 @@ mod tests {
         }
         assert_eq!(ask(&registry, 1).await, Tickets::Absent);
         assert_eq!(registry.rate_wcu_per_s(&name(1)).await.unwrap(), 0.0);
-        assert_eq!(registry.sample(&name(1)).await.unwrap(), Sample::default());
+        assert_eq!(registry.sample(&name(1), seq(1)).await.unwrap(), Sample::default());
     }
 
     #[tokio::test]

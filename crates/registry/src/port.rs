@@ -50,8 +50,8 @@ pub struct Hot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThrottledRow {
     pub wcu: u64,
-    /// Whether the present n placed it: only then does it say anything of the present n, and counts in the sample.
-    pub newest_epoch: bool,
+    /// Where its epoch starts: a row tells of the n that placed it, and of no other.
+    pub epoch: SeqNo,
 }
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -69,8 +69,8 @@ pub trait Registry: Send + Sync + 'static {
     /// Raises the horizon of a conversation that is known (R3, R6).
     async fn raise(&self, conversation: &ConversationId, horizon: SeqNo) -> Result<(), RegistryError>;
 
-    /// The present heat. Changes nothing.
-    async fn sample(&self, conversation: &ConversationId) -> Result<Sample, RegistryError>;
+    /// The present heat, with what was throttled of the rows of this epoch. Changes nothing.
+    async fn sample(&self, conversation: &ConversationId, epoch: SeqNo) -> Result<Sample, RegistryError>;
 
     /// A store throttled the first attempt to write a row of this conversation.
     async fn throttled(&self, conversation: &ConversationId, row: ThrottledRow) -> Result<(), RegistryError>;

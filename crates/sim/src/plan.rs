@@ -49,7 +49,6 @@ impl Plan {
                 shrink_after_ms: 500 + rng.below(1_500),
                 widen_from_wcu_per_s: 0.5,
                 widen_cooldown_ms: 300,
-                growth_settles_ms: 500,
                 widen_hold_ms: 1_500,
             },
             remembered: if rng.chance_per_mille(200) { 1 } else { 64 },

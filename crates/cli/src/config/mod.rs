@@ -27,6 +27,7 @@ const ENV_OTHER: [&str; 2] = [crate::log::FILTER_ENV, crate::args::KEY_ENV];
 
 /// A table of DynamoDB that has taken a few hundred thousand units per second in its time.
 pub(crate) const PHYSICAL_PARTITIONS: u32 = 250;
+pub(crate) const PHYSICAL_PARTITIONS_MAX: u32 = 1_000_000;
 
 /// The effective configuration; each value with where it comes from.
 #[derive(Debug)]
@@ -172,6 +173,10 @@ impl Config {
                 "{}: {listen} can be reached from other machines, which needs [[api_keys]] in the configuration",
                 self.listen.source
             );
+        }
+        let partitions = &self.emulate.physical_partitions;
+        if partitions.value.get() > PHYSICAL_PARTITIONS_MAX {
+            bail!("{}: emulate.physical_partitions must be at most {PHYSICAL_PARTITIONS_MAX}", partitions.source);
         }
         Ok(())
     }

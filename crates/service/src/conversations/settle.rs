@@ -82,9 +82,9 @@ impl Attempts<'_> {
     async fn note_throttle(&mut self) {
         self.inner.metrics.store_throttles.inc();
         let Some(RowWrite { seq, wcu }) = self.row.take() else { return };
-        let newest_epoch = self.known.control().is_some_and(|control| seq >= control.layout.newest_epoch().from);
+        let Some(control) = self.known.control() else { return };
         // Heat is advice: if the registry cannot hear it, the next throttle will tell.
-        let row = ThrottledRow { wcu, newest_epoch };
+        let row = ThrottledRow { wcu, epoch: control.layout.epoch_start(seq) };
         let _ = self.inner.registry.throttled(&self.known.conversation, row).await;
     }
 }

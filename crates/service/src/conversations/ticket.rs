@@ -140,7 +140,7 @@ impl Inner {
         need: Need,
         deadline: Instant,
     ) -> Result<Arc<ControlRecord>, AppendError> {
-        let sample = self.registry.sample(&known.conversation).await?;
+        let sample = self.registry.sample(&known.conversation, control.layout.newest_epoch().from).await?;
         let extension = Extension {
             policy: &self.config.heat,
             next: need.next,

@@ -148,8 +148,11 @@ impl Traffic {
             found.extend(
                 page.messages.iter().map(|m| (m.value.message_id.as_str().parse::<u64>().unwrap(), m.seq.get())),
             );
-            if page.at_end || page.next_after == after {
+            if page.at_end {
                 break;
+            }
+            if page.next_after == after {
+                sleep(Duration::from_secs(1)).await;
             }
             after = page.next_after;
         }
