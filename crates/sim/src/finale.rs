@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use saltern_core::control::ControlRecord;
-use saltern_core::key::Key;
+use saltern_core::ids::ConversationId;
+use saltern_core::key::{Key, PartitionKey};
+use saltern_core::layout::Salt;
 use saltern_core::record::Record;
 use saltern_core::seq::{SeqNo, SeqRange};
 use saltern_registry::faulty::RegistryFaultPlan;
@@ -97,6 +99,7 @@ fn stored_rows(world: &World, conversation: usize) {
     let Some(Record::Control(control)) = rows.get(&Key::control(&id)) else {
         return world.fail(Broken::Rows("no control record".into()));
     };
+    note_widening(world, &id, control);
     world.note_spreads(control.layout.epochs().iter().map(|e| e.n));
     let mut messages = BTreeSet::new();
     let below = SeqRange::until(SeqNo::FIRST, control.layout.horizon());
@@ -124,7 +127,14 @@ fn stored_rows(world: &World, conversation: usize) {
     }
 }
 
-fn row_at(control: &ControlRecord, id: &saltern_core::ids::ConversationId, seq: SeqNo) -> Option<Key> {
+fn note_widening(world: &World, id: &ConversationId, control: &ControlRecord) {
+    let Some(limits) = world.limits.as_ref().filter(|_| control.heat.widened_at_ms.is_some()) else { return };
+    let place = |salt| limits.physical(&PartitionKey::messages(id, Salt::Of(salt)));
+    let places: BTreeSet<_> = (0..control.layout.max_n()).map(place).collect();
+    world.note_widened(places.len() < usize::from(control.layout.max_n()));
+}
+
+fn row_at(control: &ControlRecord, id: &ConversationId, seq: SeqNo) -> Option<Key> {
     Some(Key::row(id, control.layout.salt(seq)?, seq))
 }
 

@@ -33,6 +33,10 @@ pub struct Report {
     /// The widest and the final spread of any conversation.
     pub n_max: u16,
     pub n_shrunk: bool,
+    /// Throttles widened a spread.
+    pub widened: bool,
+    /// Two of its salts lived in one physical partition.
+    pub collided: bool,
 }
 
 /// A run that broke a promise.

@@ -1,5 +1,6 @@
 //! What a seed decides before the run begins.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use saltern_core::heat::HeatPolicy;
@@ -7,6 +8,7 @@ use saltern_core::rng::SplitMix64;
 use saltern_registry::faulty::RegistryFaultPlan;
 use saltern_store::Capabilities;
 use saltern_store::faulty::{FaultPlan, ReadFaults, WriteFaults};
+use saltern_store::throttled::PartitionLimits;
 
 pub(crate) struct Plan {
     pub(crate) seed: u64,
@@ -20,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) store: FaultPlan,
     pub(crate) registry: RegistryFaultPlan,
     pub(crate) heat: HeatPolicy,
+    /// Partitions so narrow that the traffic of a run is hot, and so few that salts meet.
+    pub(crate) limits: Option<PartitionLimits>,
     /// Conversations that a server or the registry remembers: few, so that forgetting happens.
     pub(crate) remembered: usize,
 }
@@ -29,6 +33,7 @@ impl Plan {
         let mut rng = SplitMix64::new(seed);
         let exclusive = rng.chance_per_mille(250);
         let capabilities = Capabilities { exclusive, atomic_puts: exclusive || rng.chance_per_mille(300) };
+        let heat = heat(&mut rng);
         Self {
             seed,
             capabilities,
@@ -40,19 +45,34 @@ impl Plan {
             duration: Duration::from_millis(6_000 + rng.below(6_000)),
             store: store_faults(&mut rng),
             registry: registry_faults(&mut rng),
-            heat: HeatPolicy {
-                target_wcu_per_s: 3.0 + f64::from(u32::try_from(rng.below(8)).unwrap_or(0)),
-                growth_slack: 0.025,
-                n_min: 1,
-                n_max: 7,
-                shrink_fill: 0.75,
-                shrink_after_ms: 500 + rng.below(1_500),
-                widen_from_wcu_per_s: 0.5,
-                widen_cooldown_ms: 300,
-                widen_hold_ms: 1_500,
-            },
             remembered: if rng.chance_per_mille(200) { 1 } else { 64 },
+            limits: rng.chance_per_mille(300).then(|| limits(&mut rng, &heat)),
+            heat,
         }
+    }
+}
+
+fn heat(rng: &mut SplitMix64) -> HeatPolicy {
+    HeatPolicy {
+        target_wcu_per_s: 3.0 + f64::from(per_mille(rng, 8)),
+        growth_slack: 0.025,
+        n_min: 1,
+        n_max: 7,
+        shrink_fill: 0.75,
+        shrink_after_ms: 500 + rng.below(1_500),
+        widen_from_wcu_per_s: 0.5,
+        widen_cooldown_ms: 300,
+        widen_hold_ms: 1_500,
+    }
+}
+
+/// A quarter above what a salt is planned to carry, as in the product.
+fn limits(rng: &mut SplitMix64, heat: &HeatPolicy) -> PartitionLimits {
+    PartitionLimits {
+        physical_partitions: NonZeroU32::MIN.saturating_add(1 + per_mille(rng, 6)),
+        write_units_per_s: 1.25 * heat.target_wcu_per_s,
+        read_units_per_s: 60.0,
+        burst: Duration::from_millis(rng.below(3_000)),
     }
 }
 

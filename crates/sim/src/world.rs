@@ -11,8 +11,10 @@ use saltern_core::rng::SplitMix64;
 use saltern_registry::faulty::FaultyRegistry;
 use saltern_registry::local::LocalRegistry;
 use saltern_service::conversations::{Config, Conversations, Sabotage};
+use saltern_store::Store;
 use saltern_store::faulty::Faulty;
 use saltern_store::memory::MemoryStore;
+use saltern_store::throttled::Throttled;
 use tokio::time::Instant;
 
 use crate::plan::Plan;
@@ -21,6 +23,7 @@ use crate::{Broken, Failure, Report};
 pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) memory: MemoryStore,
+    pub(crate) limits: Option<Throttled>,
     pub(crate) store: Arc<Faulty>,
     pub(crate) registry_state: LocalRegistry,
     pub(crate) registry: Arc<FaultyRegistry>,
@@ -38,6 +41,8 @@ struct State {
     strikes: BTreeMap<String, u64>,
     broken: Option<Broken>,
     spreads: Vec<u16>,
+    widened: bool,
+    collided: bool,
     /// What a tailing client has passed, and seen, per conversation.
     tails: BTreeMap<usize, (u64, Vec<String>)>,
 }
@@ -45,12 +50,18 @@ struct State {
 impl World {
     pub(crate) fn new(plan: Plan, sabotage: Option<Sabotage>) -> Self {
         let memory = MemoryStore::new(plan.capabilities);
-        let store = Arc::new(Faulty::new(Arc::new(memory.clone()), plan.seed ^ 0x5702E, plan.store));
+        let limits = plan.limits.map(|limits| Throttled::new(Arc::new(memory.clone()), limits));
+        let limited: Arc<dyn Store> = match &limits {
+            Some(limits) => Arc::new(limits.clone()),
+            None => Arc::new(memory.clone()),
+        };
+        let store = Arc::new(Faulty::new(limited, plan.seed ^ 0x5702E, plan.store));
         let registry_state = LocalRegistry::new(plan.remembered);
         let registry =
             Arc::new(FaultyRegistry::new(Arc::new(registry_state.clone()), plan.seed ^ 0x2E6, plan.registry));
         let world = Self {
             memory,
+            limits,
             store,
             registry_state,
             registry,
@@ -156,6 +167,13 @@ impl World {
         self.state().spreads.extend(spreads);
     }
 
+    /// Throttles have widened a spread, and whether two of its salts had met in one physical partition.
+    pub(crate) fn note_widened(&self, collided: bool) {
+        let mut state = self.state();
+        state.widened = true;
+        state.collided |= collided;
+    }
+
     pub(crate) fn tailed(&self, conversation: usize, after: u64, seen: Vec<String>) {
         self.state().tails.insert(conversation, (after, seen));
     }
@@ -176,6 +194,8 @@ impl World {
         }
         let mut faults = std::mem::take(&mut state.strikes);
         faults.extend(self.store.faults().into_iter().map(|(kind, count)| (format!("store {kind:?}"), count)));
+        let loads = self.limits.as_ref().map(Throttled::loads).unwrap_or_default();
+        faults.insert("full partition".into(), loads.iter().map(|load| load.throttled_writes).sum());
         faults.insert("registry call".into(), self.registry.faults());
         Ok(Report {
             seed,
@@ -185,6 +205,8 @@ impl World {
             store_faults: self.store.faulty_calls(),
             faults,
             n_max: state.spreads.iter().copied().max().unwrap_or(1),
+            widened: state.widened,
+            collided: state.collided,
             n_shrunk: state.spreads.windows(2).any(|w| w[0] > w[1]),
         })
     }

@@ -37,7 +37,7 @@ fn each_seed(sabotage: Option<Sabotage>, stop: impl Fn(Result<Report, Box<Failur
 fn promises_hold_in_every_seed() {
     let failures = Mutex::new(Vec::new());
     let faults = Mutex::new(BTreeMap::<String, u64>::new());
-    let [calls, faulty, acknowledged, salted, shrunk] = [const { AtomicU64::new(0) }; 5];
+    let [calls, faulty, acknowledged, salted, shrunk, widened, collided] = [const { AtomicU64::new(0) }; 7];
     each_seed(None, |result| {
         match result {
             Ok(report) => {
@@ -50,6 +50,8 @@ fn promises_hold_in_every_seed() {
                 acknowledged.fetch_add(report.acknowledged as u64, Ordering::Relaxed);
                 salted.fetch_add(u64::from(report.n_max > 1), Ordering::Relaxed);
                 shrunk.fetch_add(u64::from(report.n_shrunk), Ordering::Relaxed);
+                widened.fetch_add(u64::from(report.widened), Ordering::Relaxed);
+                collided.fetch_add(u64::from(report.widened && report.collided), Ordering::Relaxed);
             }
             Err(failure) => failures.lock().unwrap().push(failure.to_string()),
         }
@@ -59,14 +61,17 @@ fn promises_hold_in_every_seed() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 
     let faults = faults.into_inner().unwrap();
-    let [calls, faulty, acknowledged, salted, shrunk] =
-        [calls, faulty, acknowledged, salted, shrunk].map(AtomicU64::into_inner);
+    let [calls, faulty, acknowledged, salted, shrunk, widened, collided] =
+        [calls, faulty, acknowledged, salted, shrunk, widened, collided].map(AtomicU64::into_inner);
     println!("{} seeds: {acknowledged} acknowledgements, {calls} store calls, {faulty} of them faulty", seeds());
-    println!("{salted} seeds salted, {shrunk} shrunk again; faults: {faults:#?}");
+    println!(
+        "{salted} seeds salted, {shrunk} shrunk again, {widened} widened on full partitions, {collided} of those with colliding salts; faults: {faults:#?}"
+    );
     let kinds = faults.values().filter(|count| **count > 0).count();
     assert!(kinds >= 6, "only {kinds} kinds of fault struck");
     assert!(faulty * 10 >= calls, "only {faulty} of {calls} store calls were faulty");
     assert!(salted * 4 >= seeds(), "n grew in only {salted} seeds");
+    assert!(collided * 50 >= seeds(), "colliding salts widened the spread in only {collided} seeds");
     assert!(shrunk * 20 >= seeds(), "n shrank in only {shrunk} seeds");
 }
 
