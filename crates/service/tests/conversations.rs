@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use saltern_core::control::ControlRecord;
 use saltern_core::ids::{ConversationId, MessageId, ParticipantId};
 use saltern_core::key::Key;
@@ -18,7 +19,8 @@ use saltern_registry::local::LocalRegistry;
 use saltern_service::conversations::{AppendError, Config, Conversations, Lookup, ReadError};
 use saltern_store::faulty::{FaultPlan, Faulty, WriteFaults};
 use saltern_store::memory::MemoryStore;
-use saltern_store::{Capabilities, Condition, Put, Store};
+use saltern_store::{Capabilities, Condition, Consistency, Put, PutOutcome, Query, QueryPage, Store, StoreError};
+use tokio::time::{Instant, sleep};
 
 const EMBEDDED: Capabilities = Capabilities { atomic_puts: true, exclusive: true };
 const CLOUD: Capabilities = Capabilities { atomic_puts: false, exclusive: false };
@@ -180,6 +182,63 @@ async fn the_newest_page_of_a_salted_conversation_is_one_round_and_reads_little_
     let (page, partitions, rows) = cost(&service, service.older(&conversation(), None, 20)).await;
     assert_eq!(page.unwrap().messages[0].seq, seq(2_000));
     assert!(partitions <= 10 && rows <= 40, "{partitions} partitions, {rows} rows");
+}
+
+/// A store at a distance: every call takes a round trip, calls at the same time take one together.
+struct Distant(MemoryStore);
+
+const ROUND_TRIP: Duration = Duration::from_millis(10);
+
+#[async_trait]
+impl Store for Distant {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    async fn put(&self, put: &Put) -> Result<PutOutcome, StoreError> {
+        sleep(ROUND_TRIP).await;
+        self.0.put(put).await
+    }
+
+    async fn put_all(&self, puts: &[Put]) -> Result<Vec<PutOutcome>, StoreError> {
+        sleep(ROUND_TRIP).await;
+        self.0.put_all(puts).await
+    }
+
+    async fn get(&self, keys: &[Key], consistency: Consistency) -> Result<Vec<Option<Record>>, StoreError> {
+        sleep(ROUND_TRIP).await;
+        self.0.get(keys, consistency).await
+    }
+
+    async fn query(&self, query: &Query) -> Result<QueryPage, StoreError> {
+        sleep(ROUND_TRIP).await;
+        self.0.query(query).await
+    }
+}
+
+/// At any n, newest and older: control record and rows are asked for at once, and partitions too.
+#[tokio::test(start_paused = true)]
+async fn a_page_takes_one_round_trip() {
+    for n in [1, 4, 10, 40] {
+        let memory = MemoryStore::new(CLOUD);
+        plant(&memory, &[(1, n)], 2_000, message).await;
+        let mut cacheless = config();
+        cacheless.cache_bytes_max = 0;
+        let distant = Arc::new(Distant(memory.clone()));
+        let service = Conversations::new(distant, Arc::new(LocalRegistry::new(100)), cacheless);
+        service.older(&conversation(), None, 20).await.unwrap();
+        for before in [None, Some(seq(1_500)), Some(seq(1_490)), None] {
+            let began = Instant::now();
+            service.older(&conversation(), before, 20).await.unwrap();
+            assert_eq!(began.elapsed(), ROUND_TRIP, "n = {n}, before {before:?}");
+        }
+        // Another server has extended the horizon and written beyond the one known here: that takes another look.
+        let other = Conversations::new(Arc::new(memory), Arc::new(LocalRegistry::new(100)), config());
+        append(&other, 200).await;
+        let began = Instant::now();
+        let page = service.older(&conversation(), None, 20).await.unwrap();
+        assert_eq!((page.messages[0].seq, began.elapsed()), (seq(2_200), 2 * ROUND_TRIP), "n = {n}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

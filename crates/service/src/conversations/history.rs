@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use futures_util::future::try_join_all;
+use futures_util::future::{join, try_join_all};
 use saltern_core::control::ControlRecord;
 use saltern_core::frontier::Frontier;
 use saltern_core::key::PartitionKey;
@@ -54,12 +54,35 @@ impl Inner {
         limit: usize,
     ) -> Result<OlderPage, ReadError> {
         let deadline = Instant::now() + self.config.read_deadline;
-        let settled = known.control().filter(|c| before.is_some_and(|b| b <= c.layout.horizon()));
-        let control = match settled {
-            Some(control) => Some(control),
-            None => self.current_control(known, deadline).await?,
+        let control = match known.control() {
+            Some(control) if before.is_some_and(|before| before <= control.layout.horizon()) => Some(control),
+            Some(seen) if before.is_none() && !self.store.capabilities().exclusive => {
+                // At once, by the layout as last seen, and whether that still holds. If it does, no row can lie beyond it.
+                let (current, page) =
+                    join(self.read_control(known, deadline), self.older_page(known, &seen, None, limit, deadline))
+                        .await;
+                match current?.filter(|current| current.layout.horizon() > seen.layout.horizon()) {
+                    Some(moved_on) => Some(moved_on),
+                    None => return page,
+                }
+            }
+            _ => self.current_control(known, deadline).await?,
         };
-        let Some(control) = control else { return Ok(Descent::new(None, limit).finish(0)) };
+        match control {
+            Some(control) => self.older_page(known, &control, before, limit, deadline).await,
+            None => Ok(Descent::new(None, limit).finish(0)),
+        }
+    }
+
+    /// The page below `before`, or the newest, of what lies below the horizon of this control record.
+    async fn older_page(
+        &self,
+        known: &Known,
+        control: &ControlRecord,
+        before: Option<SeqNo>,
+        limit: usize,
+        deadline: Instant,
+    ) -> Result<OlderPage, ReadError> {
         let reading = Reading::new(known, &control.layout, deadline);
         let top = before.map_or(control.layout.horizon(), |b| b.min(control.layout.horizon())).prev();
         let Some(top) = top else { return Ok(Descent::new(None, limit).finish(0)) };
