@@ -97,7 +97,7 @@ pub(crate) struct ConfigArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RampArgs {
     /// Seconds in all, a quarter for each step
-    #[arg(long, default_value_t = 40, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(4..=86_400))]
+    #[arg(long, default_value_t = 40, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(8..=86_400))]
     pub(crate) duration: u32,
     /// Writes per second of the last step; the others are scaled with it
     #[arg(long, default_value_t = 4_000, value_name = "WCU", value_parser = clap::value_parser!(u32).range(20..=100_000))]

@@ -272,6 +272,28 @@ async fn a_long_run_of_voids_is_sealed_once_and_then_stepped_over() {
     assert!(rows <= 20, "{rows} rows read");
 }
 
+/// Many writers that died at once hold nobody up for longer than a few: holes are not waited for one after the other.
+#[tokio::test(start_paused = true)]
+async fn many_holes_are_sealed_together() {
+    let store = MemoryStore::new(CLOUD);
+    let living = |at| if at < 3_000 && at % 7 == 0 { None } else { message(at) };
+    plant(&store, &[(1, 1), (500, 4)], 3_000, living).await;
+    let service = service(&store);
+    let began = Instant::now();
+    let mut after = 0;
+    loop {
+        let page = service.newer(&conversation(), after, 200).await.unwrap();
+        if page.at_end {
+            break;
+        }
+        if page.next_after == after {
+            sleep(Duration::from_millis(100)).await;
+        }
+        after = page.next_after;
+    }
+    assert!(began.elapsed() < 3 * config().seal_after, "{:?}", began.elapsed());
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_embedded_restart_seals_holes_at_the_first_touch() {
     let store = MemoryStore::new(EMBEDDED);

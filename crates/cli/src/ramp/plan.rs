@@ -6,6 +6,9 @@ use crate::args::RampArgs;
 const DOCUMENTED: [(f64, u16, f64); 4] =
     [(200.0, 1, 200.0), (900.0, 2, 450.0), (2_200.0, 3, 733.0), (4_000.0, 5, 800.0)];
 
+/// A step is measured for this long at least: a whole second, and a look before and after it.
+const MEASURED_MIN: Duration = Duration::from_millis(1_500);
+
 /// How long a new rate may take to be met: two leases.
 const SETTLES: Duration = Duration::from_secs(2);
 
@@ -39,7 +42,7 @@ impl Plan {
             documented: (scale == 1.0).then_some(Documented { partitions, wcu_per_s_each }),
         });
         let step = Duration::from_secs(args.duration.into()) / u32::try_from(steps.len()).unwrap_or(1);
-        Self { steps: steps.to_vec(), step, settles: SETTLES.min(step / 2) }
+        Self { steps: steps.to_vec(), step, settles: SETTLES.min(step.saturating_sub(MEASURED_MIN)) }
     }
 
     pub(super) fn duration(&self) -> Duration {

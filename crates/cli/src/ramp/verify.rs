@@ -33,7 +33,7 @@ pub(super) async fn verify(outcome: &Outcome) -> Result<Verified> {
     let service = Conversations::new(outcome.store.clone(), Arc::new(LocalRegistry::new(1)), config);
     let mut found = Vec::new();
     let mut after = 0;
-    let deadline = Instant::now() + PATIENCE;
+    let mut moved = Instant::now();
     loop {
         let page = service.newer(&outcome.conversation, after, PAGE_LIMIT_MAX).await?;
         for message in &page.messages {
@@ -44,10 +44,11 @@ pub(super) async fn verify(outcome: &Outcome) -> Result<Verified> {
         }
         if page.next_after == after {
             // A hole whose writer has given up. It is sealed when it has been seen for a while.
-            anyhow::ensure!(Instant::now() < deadline, "the hole behind seq_no {after} was not sealed in time");
+            anyhow::ensure!(moved.elapsed() < PATIENCE, "the hole behind seq_no {after} was not sealed in time");
             sleep(PAUSE).await;
+        } else {
+            (after, moved) = (page.next_after, Instant::now());
         }
-        after = page.next_after;
     }
     service.shut_down().await;
     Ok(judge(&outcome.tally.acked, &found))

@@ -81,28 +81,34 @@ impl Inner {
         let control = self.current_control(known, deadline).await?;
         let Some(end) = control.map(|c| c.layout.horizon()) else { return Ok(()) };
         let to = to.min(end.minus(1));
-        if let Some(range) = SeqRange::new(known.frontier(Frontier::resolved), to) {
-            self.seal(known, range, deadline).await?;
-        }
-        if let Some(hole) = known.frontier(Frontier::hole) {
+        let Some(range) = SeqRange::new(known.frontier(Frontier::resolved), to) else { return Ok(()) };
+        let had_holes = self.seal(known, range, deadline).await?;
+        if had_holes && let Some(control) = known.control() {
+            // Holes seldom come alone. All that lie below the head now have been met now, so that a reader need not
+            // find them one by one.
+            if let Some(head) = self.find_head(known, &control.layout, deadline).await?.filter(|head| *head > to) {
+                self.watch(known, SeqRange::single(head));
+            }
+        } else if let Some(hole) = known.frontier(Frontier::hole) {
             self.watch(known, hole);
         }
         Ok(())
     }
 
-    /// Puts a void into every hole of the range, which lies below the horizon of the known layout.
-    pub(super) async fn seal(&self, known: &Known, range: SeqRange, deadline: Instant) -> Result<(), AppendError> {
-        let mut voids = Vec::new();
+    /// Puts a void into every hole of the range, which lies below the horizon of the known layout. Says whether there
+    /// were any.
+    pub(super) async fn seal(&self, known: &Known, range: SeqRange, deadline: Instant) -> Result<bool, AppendError> {
+        let (mut voids, mut had_holes) = (Vec::new(), false);
         let mut from = range.from;
         while let Some(step) = SeqRange::new(from, range.to.min(from.plus(SEAL_STEP - 1))) {
-            self.seal_step(known, step, deadline, &mut voids).await?;
+            had_holes |= self.seal_step(known, step, deadline, &mut voids).await?;
             from = step.to.next();
         }
         let long: Vec<_> = runs(&voids).into_iter().filter(|run| run.count() >= VOID_RUN_MIN).collect();
         if !long.is_empty() {
             self.remember_voids(known, long, deadline).await?;
         }
-        Ok(())
+        Ok(had_holes)
     }
 
     async fn seal_step(
@@ -111,7 +117,7 @@ impl Inner {
         step: SeqRange,
         deadline: Instant,
         voids: &mut Vec<SeqNo>,
-    ) -> Result<(), AppendError> {
+    ) -> Result<bool, AppendError> {
         let control = known.control().ok_or(AppendError::Unsettled(None))?;
         let reading = Reading::new(known, &control.layout, deadline);
         let rows = self.read_rows(reading, step, Order::Ascending, Consistency::Strong, None).await?.rows;
@@ -124,7 +130,7 @@ impl Inner {
         let sealed = try_join_all(sealing).await?;
         voids.extend(holes.iter().zip(sealed).filter(|(_, void)| *void).map(|(hole, _)| *hole));
         known.saw(step);
-        Ok(())
+        Ok(!holes.is_empty())
     }
 
     /// Puts a void at a place unless it has a row; `false` if it holds a message.
