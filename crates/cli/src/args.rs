@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::LogFormat;
 
@@ -162,6 +162,12 @@ pub(crate) enum BenchCommand {
     /// Many messages in many conversations: does the rate hold, does memory stay bounded?
     #[command(after_help = "Example:\n  saltern bench volume --messages 1000000 --conversations 10000")]
     Volume(VolumeArgs),
+    /// One hot conversation under partition limits: Saltern beside the designs that others build
+    ///
+    /// Writes: one conversation at a steady rate over emulated partition limits. Reads: what a page of 20 asks of the store,
+    /// and how long it takes. Hot: one conversation against many, without limits.
+    #[command(after_help = "Example:\n  saltern bench partitions --only writes --physical-partitions 50 --settle 5")]
+    Partitions(PartitionsArgs),
     /// The peer of the HTTP measurements: answers every request with the same bytes
     #[command(hide = true)]
     ServeTrivial(TrivialArgs),
@@ -243,6 +249,55 @@ pub(crate) struct VolumeArgs {
     pub(crate) connections: u32,
     #[command(flatten)]
     pub(crate) scratch: ScratchArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PartitionsArgs {
+    /// Measure this part alone
+    #[arg(long, value_name = "PART")]
+    pub(crate) only: Option<Part>,
+    /// Writes: WCU per second offered to the one conversation
+    #[arg(long, default_value_t = 4_000, value_name = "WCU", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) rate: u32,
+    /// Writes: seconds at that rate before anything is measured
+    #[arg(long, default_value_t = 10, value_name = "SECONDS")]
+    pub(crate) settle: u32,
+    /// Writes: seconds measured
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) seconds: u32,
+    /// Writes: physical partitions of the emulated store, one measurement each
+    #[arg(long, value_name = "P", value_delimiter = ',', value_parser = partitions,
+          default_values_t = [10, 50, 250].map(|count| NonZeroU32::MIN.saturating_add(count - 1)))]
+    pub(crate) physical_partitions: Vec<NonZeroU32>,
+    /// Reads: pages per measurement
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pages: u32,
+    /// Reads: messages in each conversation
+    #[arg(long, default_value_t = 4_000, value_parser = clap::value_parser!(u32).range(40..=1_000_000))]
+    pub(crate) messages: u32,
+    /// Reads and hot: interleaved runs of what is timed; the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+    /// Hot: concurrent writers
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub(crate) writers: u32,
+    /// Hot: seconds of load per run and side
+    #[arg(long, default_value_t = 3, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) hot_seconds: u32,
+    /// Where to make the temporary data folder; use a real disk [default: ./target, else the working folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A part of `bench partitions`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    Writes,
+    Reads,
+    Hot,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ mod history;
 mod load;
 mod measure;
 mod messages;
+mod partitions;
 mod plain_file;
 mod pour;
 mod report;
@@ -39,6 +40,7 @@ pub(crate) async fn bench(command: &BenchCommand) -> Result<()> {
             BenchCommand::Append(args) => append::append(args).await,
             BenchCommand::History(args) => history::history(args).await,
             BenchCommand::Volume(args) => volume::volume(args).await,
+            BenchCommand::Partitions(args) => partitions::partitions(args).await,
             BenchCommand::ServeTrivial(args) => serve_trivial(args).await,
         }
     };

@@ -61,7 +61,7 @@ async fn append(file: Arc<PlainFile>, puts: Vec<Put>) -> Result<()> {
 }
 
 /// Tasks that each write one thing after the other.
-async fn writers<W, F>(count: u32, duration: Duration, write: W) -> Result<Measured>
+pub(super) async fn writers<W, F>(count: u32, duration: Duration, write: W) -> Result<Measured>
 where
     W: Fn() -> F + Clone + Send + 'static,
     F: Future<Output = Result<()>> + Send + 'static,
