@@ -269,6 +269,9 @@ pub(crate) struct PartitionsArgs {
     #[arg(long, value_name = "P", value_delimiter = ',', value_parser = partitions,
           default_values_t = [10, 50, 250].map(|count| NonZeroU32::MIN.saturating_add(count - 1)))]
     pub(crate) physical_partitions: Vec<NonZeroU32>,
+    /// Writes: name of the conversation, which decides whether salts meet; of hot-0, two of five do on 10 and on 50
+    #[arg(long, default_value = "hot", value_name = "ID")]
+    pub(crate) conversation: String,
     /// Reads: pages per measurement
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pages: u32,

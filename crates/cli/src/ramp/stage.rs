@@ -171,3 +171,25 @@ impl Measured {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use saltern_store::Capabilities;
+    use saltern_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::config::PHYSICAL_PARTITIONS;
+
+    /// The story is to be seen undisturbed: with the default partitions no two salts meet, at the documents' n and beyond.
+    #[test]
+    fn the_salts_of_the_ramp_live_apart() {
+        let memory = Arc::new(MemoryStore::new(Capabilities { atomic_puts: false, exclusive: false }));
+        let partitions = std::num::NonZeroU32::new(PHYSICAL_PARTITIONS).unwrap();
+        let limits = Throttled::new(memory, PartitionLimits::dynamodb(partitions));
+        let conversation = ConversationId::new(CONVERSATION).unwrap();
+        let place = |salt| limits.physical(&PartitionKey::messages(&conversation, Salt::Of(salt)));
+        assert_eq!((0..8).map(place).collect::<HashSet<_>>().len(), 8);
+    }
+}

@@ -62,15 +62,16 @@ fn writes(writes: &Writes) -> String {
     };
     let rows: Vec<_> = header.into_iter().chain(writes.lines.iter().map(row)).collect();
     format!(
-        "{}\n{} messages of 1 WCU per second to one conversation, whatever becomes of them, over a store in memory with P \
+        "{}\n{} messages of 1 WCU per second to the conversation {}, whatever becomes of them, over a store in memory with P \
          physical partitions of 1,000 WCU/s and nothing saved up. Measured for {} s, after {} s at that rate. What is \
          throttled is tried again on the same key, with the same pauses by all (4 ms doubling to 400 ms, for 10 s); at most \
-         4,096 are under way, others are refused. Throttled: of all attempts to write. n: at the end. The conversation has the \
-         same name throughout, so the same salts meet on the same physical partition. Saltern writes a claim beside each row: \
+         4,096 are under way, others are refused. Throttled: of all attempts to write. n: at the end. The \
+         name decides which salts meet on one physical partition, for all designs alike. Saltern writes a claim beside each row: \
          2 WCU per message in all, the claims spread over all partitions. The others write the row alone, and so a retry of \
          theirs can become a second message. Chunk keys: {CHUNK} seq_nos each.\n",
         table(&rows),
         thousands(writes.offered_wcu_per_s.into()),
+        writes.conversation,
         writes.seconds,
         writes.settle_s
     )

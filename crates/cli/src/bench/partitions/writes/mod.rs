@@ -24,6 +24,7 @@ use crate::offer::offer;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Writes {
+    pub(super) conversation: String,
     pub(super) offered_wcu_per_s: u32,
     pub(super) settle_s: u32,
     pub(super) seconds: u32,
@@ -57,13 +58,19 @@ pub(super) async fn measure(args: &PartitionsArgs) -> Result<Writes> {
         }
     }
     progress("");
-    Ok(Writes { offered_wcu_per_s: args.rate, settle_s: args.settle, seconds: args.seconds, lines })
+    Ok(Writes {
+        conversation: args.conversation.clone(),
+        offered_wcu_per_s: args.rate,
+        settle_s: args.settle,
+        seconds: args.seconds,
+        lines,
+    })
 }
 
 /// The conversation has the same name in each store, so that the salts of all designs meet on the same partitions.
 async fn line(args: &PartitionsArgs, design: Design, physical_partitions: NonZeroU32) -> Result<Line> {
     let store = Throttled::new(cloud_store(), PartitionLimits::without_burst(physical_partitions));
-    let writer = Writer::new(design, store.clone(), args.rate, setup::conversation("hot")?);
+    let writer = Writer::new(design, store.clone(), args.rate, setup::conversation(&args.conversation)?);
     let traffic = Traffic { writer, tally: Tally::default(), drafts: Drafts::new()?, per_s: args.rate.into() };
     let mut under_way = JoinSet::new();
     traffic.flow(args.settle, &mut under_way).await;
