@@ -62,6 +62,7 @@ fn heat(rng: &mut SplitMix64) -> HeatPolicy {
         shrink_after_ms: 500 + rng.below(1_500),
         widen_from_wcu_per_s: 0.5,
         widen_cooldown_ms: 300,
+        widen_max: 4,
         widen_hold_ms: 1_500,
     }
 }

@@ -81,15 +81,17 @@ impl Inner {
         let control = self.current_control(known, deadline).await?;
         let Some(end) = control.map(|c| c.layout.horizon()) else { return Ok(()) };
         let to = to.min(end.minus(1));
-        let Some(range) = SeqRange::new(known.frontier(Frontier::resolved), to) else { return Ok(()) };
-        let had_holes = self.seal(known, range, deadline).await?;
-        if had_holes && let Some(control) = known.control() {
-            // Holes seldom come alone. All that lie below the head now have been met now, so that a reader need not
-            // find them one by one.
-            if let Some(head) = self.find_head(known, &control.layout, deadline).await?.filter(|head| *head > to) {
-                self.watch(known, SeqRange::single(head));
-            }
-        } else if let Some(hole) = known.frontier(Frontier::hole) {
+        let range = SeqRange::new(known.frontier(Frontier::resolved), to);
+        if let (Some(range), Some(control)) = (range, known.control())
+            && self.seal(known, range, deadline).await?
+            && let Some(head) = self.find_head(known, &control.layout, deadline).await?.filter(|head| *head > to)
+        {
+            // Holes seldom come alone. All that lie below the head have been met now, so that a reader need not find
+            // them one by one.
+            self.watch(known, SeqRange::single(head));
+        }
+        // One that was met while this was already watched for another.
+        if let Some(hole) = known.frontier(Frontier::hole) {
             self.watch(known, hole);
         }
         Ok(())

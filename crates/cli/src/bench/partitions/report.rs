@@ -45,17 +45,33 @@ fn titles<const N: usize>(titles: [&str; N]) -> Vec<[String; N]> {
     vec![titles.map(str::to_owned)]
 }
 
+fn or_dash(figure: Option<impl ToString>) -> String {
+    figure.map_or_else(|| "-".to_owned(), |figure| figure.to_string())
+}
+
 fn writes(writes: &Writes) -> String {
-    let header = titles(["writes", "P", "n", "acked/s", "throttled", "p50 ms", "p99 ms", "refused/s", "busiest WCU/s"]);
+    let header = titles([
+        "writes",
+        "P",
+        "n",
+        "on one",
+        "acked/s",
+        "throttled",
+        "p50 ms",
+        "p99 ms",
+        "refused/s",
+        "busiest WCU/s",
+    ]);
     let row = |line: &WritesLine| {
         [
             line.design.name().to_owned(),
             line.physical_partitions.to_string(),
-            line.n.map_or_else(|| "-".to_owned(), |n| n.to_string()),
+            or_dash(line.n),
+            or_dash(line.salts_on_one),
             thousands(line.acked_per_s),
             format!("{:.1} %", line.load.throttled_share * 100.0),
-            format!("{:.1}", line.p50_ms),
-            format!("{:.1}", line.p99_ms),
+            format!("{:.2}", line.p50_ms),
+            format!("{:.2}", line.p99_ms),
             thousands(line.refused_per_s + line.failed_per_s),
             thousands(line.load.busiest_wcu_per_s),
         ]
@@ -65,7 +81,8 @@ fn writes(writes: &Writes) -> String {
         "{}\n{} messages of 1 WCU per second to the conversation {}, whatever becomes of them, over a store in memory with P \
          physical partitions of 1,000 WCU/s and nothing saved up. Measured for {} s, after {} s at that rate. What is \
          throttled is tried again on the same key, with the same pauses by all (4 ms doubling to 400 ms, for 10 s); at most \
-         4,096 are under way, others are refused. Throttled: of all attempts to write. n: at the end. The \
+         4,096 are under way, others are refused. Throttled: of all attempts to write. n: at the end; on one: how \
+         many of these salts the fullest physical partition holds. The \
          name decides which salts meet on one physical partition, for all designs alike. Saltern writes a claim beside each row: \
          2 WCU per message in all, the claims spread over all partitions. The others write the row alone, and so a retry of \
          theirs can become a second message. Chunk keys: {CHUNK} seq_nos each.\n",
@@ -84,7 +101,7 @@ fn pages(reads: &Reads) -> String {
         let asked = line.asked;
         [
             format!("{}, {}", line.design.name(), name(line.page)),
-            line.n.map_or_else(|| "-".to_owned(), |n| n.to_string()),
+            or_dash(line.n),
             mean(asked.partitions),
             asked.partitions.max.to_string(),
             mean(asked.keys),
@@ -96,8 +113,8 @@ fn pages(reads: &Reads) -> String {
     format!(
         "{}\nPer page, counted at the store port: partitions queried, keys asked for, rows that came back. {} messages, {} \
          pages each, older ones at a random place; no cache of history. Newest: by the server that wrote, which knows about \
-         where the end is; without a hint: the first page of a server that has seen nothing. One key and one row of \
-         Saltern's newest pages are the control record. After cool-down: N of new messages is back at 1 for more than a page, \
+         where the end is; without a hint: the first page of a server that has only read the control record. One key and \
+         one row of Saltern's newest pages are the control record. After cool-down: N of new messages is back at 1 for more than a page, \
          for which Saltern's server was told to shrink at once instead of after five minutes; the classic N never \
          falls. Chunk keys: {CHUNK} seq_nos each; the newest page needs whoever issued the last ticket.\n",
         table(&rows),

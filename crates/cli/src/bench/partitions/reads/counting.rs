@@ -1,4 +1,4 @@
-//! What pages ask of a store, counted: no clock is involved, and every run has the same figures.
+//! What pages ask of a store, counted and not timed.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ const COOLING_STEP: u32 = 128;
 #[serde(rename_all = "snake_case")]
 pub(in crate::bench::partitions) enum Page {
     Newest,
-    /// By a server that has seen nothing of the conversation yet.
+    /// By a server that knows no more of the conversation than its control record says.
     NewestWithoutHint,
     Older,
     NewestAfterCoolDown,
@@ -123,8 +123,9 @@ async fn saltern(args: &PartitionsArgs, n: u16, lines: &mut Vec<Line>) -> Result
     let reader = |service: &Conversations| Reader::saltern(service.clone(), conversation.clone(), args.messages);
     let writer = setup::uncached_service(counting.store(), setup::fixed(n));
     fill::saltern(&writer, &conversation, &drafts, args.messages).await?;
-    counting.newest_and_older(&reader(&writer)).await?;
+    // It still reads; but nothing that it does in the background is counted with the pages.
     writer.shut_down().await;
+    counting.newest_and_older(&reader(&writer)).await?;
 
     let fresh = setup::uncached_service(counting.store(), setup::fixed(n));
     counting.newest(&reader(&fresh), Page::NewestWithoutHint, 1).await?;
@@ -132,8 +133,8 @@ async fn saltern(args: &PartitionsArgs, n: u16, lines: &mut Vec<Line>) -> Result
     if n > 1 {
         let cooling = setup::uncached_service(counting.store(), cool());
         cool_down(&cooling, &conversation, &drafts).await?;
-        counting.newest(&reader(&cooling), Page::NewestAfterCoolDown, args.pages).await?;
         cooling.shut_down().await;
+        counting.newest(&reader(&cooling), Page::NewestAfterCoolDown, args.pages).await?;
     }
     Ok(())
 }

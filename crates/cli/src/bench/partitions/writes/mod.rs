@@ -5,10 +5,14 @@ mod load;
 mod tally;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use saltern_core::ids::ConversationId;
+use saltern_core::key::PartitionKey;
+use saltern_core::layout::Salt;
 use saltern_store::throttled::{PartitionLimits, Throttled};
 use serde::Serialize;
 use tokio::task::JoinSet;
@@ -38,6 +42,8 @@ pub(super) struct Line {
     pub(super) physical_partitions: NonZeroU32,
     /// At the end; chunk keys have none.
     pub(super) n: Option<u16>,
+    /// Salts of that n on the physical partition that has most of them.
+    pub(super) salts_on_one: Option<usize>,
     pub(super) acked_per_s: f64,
     /// Too many were under way: nothing was tried.
     pub(super) refused_per_s: f64,
@@ -70,7 +76,8 @@ pub(super) async fn measure(args: &PartitionsArgs) -> Result<Writes> {
 /// The conversation has the same name in each store, so that the salts of all designs meet on the same partitions.
 async fn line(args: &PartitionsArgs, design: Design, physical_partitions: NonZeroU32) -> Result<Line> {
     let store = Throttled::new(cloud_store(), PartitionLimits::without_burst(physical_partitions));
-    let writer = Writer::new(design, store.clone(), args.rate, setup::conversation(&args.conversation)?);
+    let conversation = setup::conversation(&args.conversation)?;
+    let writer = Writer::new(design, store.clone(), args.rate, conversation.clone());
     let traffic = Traffic { writer, tally: Tally::default(), drafts: Drafts::new()?, per_s: args.rate.into() };
     let mut under_way = JoinSet::new();
     traffic.flow(args.settle, &mut under_way).await;
@@ -85,6 +92,7 @@ async fn line(args: &PartitionsArgs, design: Design, physical_partitions: NonZer
         design,
         physical_partitions,
         n,
+        salts_on_one: n.map(|n| salts_on_one(&store, &conversation, n)),
         acked_per_s: seen.acked as f64 / seconds,
         refused_per_s: seen.refused as f64 / seconds,
         failed_per_s: seen.failed as f64 / seconds,
@@ -92,6 +100,16 @@ async fn line(args: &PartitionsArgs, design: Design, physical_partitions: NonZer
         p99_ms: seen.latency.percentile_ms(0.99),
         load: Load::between(&before, &after, seconds),
     })
+}
+
+/// How many salts of a spread the fullest physical partition holds.
+fn salts_on_one(store: &Throttled, conversation: &ConversationId, n: u16) -> usize {
+    let salts = (0..n).map(|salt| if n == 1 { Salt::Unsalted } else { Salt::Of(salt) });
+    let mut held = BTreeMap::new();
+    for salt in salts {
+        *held.entry(store.physical(&PartitionKey::messages(conversation, salt))).or_insert(0) += 1;
+    }
+    held.into_values().max().unwrap_or(0)
 }
 
 struct Traffic {
