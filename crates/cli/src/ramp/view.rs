@@ -9,8 +9,9 @@ use saltern_core::key::PartitionKey;
 use super::plan::Plan;
 use crate::table::thousands;
 
-/// Columns for 1,000 WCU/s; half as many again are drawn before a bar ends.
-const BAR: usize = 40;
+/// Columns for 1,000 WCU/s; half as many again are drawn before a bar ends. A line fits 80 columns: one that wraps would
+/// make the next picture start in the wrong place.
+const BAR: usize = 32;
 const BAR_MAX: usize = BAR * 3 / 2;
 const LIMIT_WCU_PER_S: f64 = 1_000.0;
 /// Salts that are drawn; the rest is told in a line.
@@ -157,6 +158,6 @@ mod tests {
         assert_eq!((half.chars().filter(|c| *c == '█').count(), half.chars().count()), (BAR / 2, BAR_MAX));
         assert_eq!(bar(1_000.0).trim_end(), "█".repeat(BAR));
         assert_eq!(bar(99_999.0), "█".repeat(BAR_MAX));
-        assert!(bar(512.5).contains("█▌"));
+        assert!(bar(515.625).contains("█▌"));
     }
 }
