@@ -37,6 +37,12 @@ pub(crate) enum Command {
     /// to standard error (SALTERN_LOG sets the filter, e.g. SALTERN_LOG=debug). SIGINT and SIGTERM end it gracefully.
     #[command(after_help = "Example:\n  saltern serve --listen 127.0.0.1:8080 --data ./saltern-data")]
     Serve(ConfigArgs),
+    /// Create the tables of the cloud mode
+    ///
+    /// Creates the DynamoDB table that the configuration names, billed by use, and waits until it can be used. Safe to
+    /// repeat. Needs a binary built with --features cloud, and mode = "cloud".
+    #[command(after_help = "Example:\n  SALTERN_MODE=cloud saltern init")]
+    Init(ConfigArgs),
     /// See one conversation outgrow its partition, and Saltern spread it
     ///
     /// One conversation takes 200, 900, 2,200 and 4,000 writes per second over partitions that take 1,000 each, as

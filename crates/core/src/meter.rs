@@ -1,13 +1,19 @@
 //! The rate of a conversation, from two counters.
 
-const WINDOW_MS: u64 = 1_000;
+/// The length of a window.
+pub const WINDOW_MS: u64 = 1_000;
 
 /// A sliding window of one second, approximated by the full window before and the part of the present one.
+///
+/// Its parts are open to those who count elsewhere, and have the rate computed here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Meter {
-    window: u64,
-    before: u64,
-    present: u64,
+    /// Windows since the clock began, up to the present one.
+    pub window: u64,
+    /// WCU counted in the window before.
+    pub before: u64,
+    /// WCU counted in the present one so far.
+    pub present: u64,
 }
 
 impl Meter {
@@ -61,6 +67,16 @@ mod tests {
         assert_eq!(meter.rate_per_s(999), 1_000.0);
         assert_eq!(meter.rate_per_s(1_500), 500.0);
         assert_eq!(meter.rate_per_s(2_000), 0.0);
+    }
+
+    #[test]
+    fn a_meter_goes_on_from_its_parts() {
+        let mut whole = Meter::default();
+        whole.add(1_200, 30);
+        whole.add(2_100, 5);
+        let parts = Meter { window: 2, before: 30, present: 5 };
+        assert_eq!(whole, parts);
+        assert_eq!(parts.rate_per_s(2_500), 20.0);
     }
 
     #[test]

@@ -27,6 +27,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("axum", &["saltern-server", "saltern"]),
     ("fjall", &["saltern-store"]),
+    ("redis", &["saltern-registry"]),
+    ("aws-sdk-dynamodb", &["saltern-store"]),
     ("tokio", &["saltern-store", "saltern-registry", "saltern-service", "saltern-server", "saltern-sim", "saltern"]),
     ("anyhow", &["saltern"]),
     ("clap", &["saltern"]),
@@ -82,6 +84,22 @@ fn each_technology_is_known_to_its_layer_alone() {
             }
         }
     }
+}
+
+/// One machine needs no cloud: the binary that `cargo build` makes has none of it in its tree.
+#[test]
+fn the_default_build_knows_no_cloud() {
+    let tree = Command::new(env!("CARGO"))
+        .args(["tree", "--package=saltern", "--edges=normal,build", "--prefix=none", "--format={p}", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo tree runs");
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    let crates: BTreeSet<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(crates.contains("saltern-store") && crates.len() > 50, "{tree}");
+    let cloud = ["aws", "redis", "rustls", "openssl", "native-tls", "ring", "object_store", "rdkafka"];
+    let found: Vec<_> = crates.iter().filter(|name| cloud.iter().any(|cloud| name.starts_with(cloud))).collect();
+    assert!(found.is_empty(), "{found:?}");
 }
 
 #[test]

@@ -1,8 +1,10 @@
-//! The registry port, its in-process adapter, the `faulty` decorator, and the conformance suite.
+//! The registry port, its adapters (in process, and over Redis), the `faulty` decorator, and the conformance suite.
 
 pub mod conformance;
 pub mod faulty;
 pub mod local;
 pub mod port;
+#[cfg(feature = "redis")]
+pub mod redis;
 
 pub use port::{Hot, Registry, RegistryError, ThrottledRow, TicketRequest, Tickets};

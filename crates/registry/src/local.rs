@@ -13,7 +13,7 @@ use saltern_core::meter::Meter;
 use saltern_core::seq::SeqNo;
 use tokio::time::Instant;
 
-use crate::port::{Hot, Registry, RegistryError, ThrottledRow, TicketRequest, Tickets};
+use crate::port::{Hot, Registry, RegistryError, ThrottledRow, TicketRequest, Tickets, cut_to_hottest};
 
 const SHARDS: usize = 16;
 
@@ -120,14 +120,6 @@ impl LocalRegistry {
 /// A panic elsewhere leaves no half-done change behind: every critical section is a few plain assignments.
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Hottest first, ties by name, cut at the limit.
-fn cut_to_hottest(hot: &mut Vec<Hot>, limit: usize) {
-    hot.sort_unstable_by(|a, b| {
-        b.rate_wcu_per_s.total_cmp(&a.rate_wcu_per_s).then_with(|| a.conversation.cmp(&b.conversation))
-    });
-    hot.truncate(limit);
 }
 
 // Only `tickets` and `install` count as use; looking at a conversation does not keep it.

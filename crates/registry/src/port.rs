@@ -46,6 +46,14 @@ pub struct Hot {
     pub throttles: u64,
 }
 
+/// Hottest first, ties by name, cut at the limit.
+pub(crate) fn cut_to_hottest(hot: &mut Vec<Hot>, limit: usize) {
+    hot.sort_unstable_by(|a, b| {
+        b.rate_wcu_per_s.total_cmp(&a.rate_wcu_per_s).then_with(|| a.conversation.cmp(&b.conversation))
+    });
+    hot.truncate(limit);
+}
+
 /// A row whose write was throttled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThrottledRow {

@@ -1,8 +1,10 @@
-//! The store port, its adapters (`memory`, `embedded`), its decorators (`throttled`, `faulty`, `counted`), and the
-//! conformance suite that binds every one of them to the port's contract.
+//! The store port, its adapters (`memory`, `embedded` and, as a feature, `dynamodb`), its decorators (`throttled`,
+//! `faulty`, `counted`), and the conformance suite that binds every one of them to the port's contract.
 
 pub mod conformance;
 pub mod counted;
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
 pub mod embedded;
 pub mod faulty;
 pub mod memory;

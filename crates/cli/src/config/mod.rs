@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use saltern_server::ApiKey;
 use setting::{Knob, Override};
-pub(crate) use setting::{LogFormat, Setting, Source};
+pub(crate) use setting::{LogFormat, Mode, SecretUrls, Setting, Source};
 
 use crate::args::ConfigArgs;
 
@@ -35,6 +35,9 @@ pub(crate) struct Config {
     pub(crate) listen: Setting<SocketAddr>,
     pub(crate) data: Setting<PathBuf>,
     pub(crate) log_format: Setting<LogFormat>,
+    pub(crate) mode: Setting<Mode>,
+    pub(crate) dynamodb: DynamoDb,
+    pub(crate) redis: Redis,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) emulate: Emulate,
@@ -65,7 +68,26 @@ pub(crate) struct Timeouts {
     pub(crate) shutdown_ms: Setting<NonZeroU32>,
 }
 
-/// DynamoDB's partition limits over the embedded store, to see how a conversation would fare there.
+/// Where conversations are kept in cloud mode. Empty means: as AWS's own tools find it.
+#[derive(Debug)]
+pub(crate) struct DynamoDb {
+    pub(crate) messages_table: Setting<String>,
+    pub(crate) endpoint: Setting<String>,
+    pub(crate) region: Setting<String>,
+    /// How long a retry is known to be the same message.
+    pub(crate) claim_days: Setting<NonZeroU32>,
+    pub(crate) call_ms: Setting<NonZeroU32>,
+}
+
+/// Where tickets come from in cloud mode.
+#[derive(Debug)]
+pub(crate) struct Redis {
+    pub(crate) url: Setting<SecretUrls>,
+    pub(crate) cluster: Setting<bool>,
+    pub(crate) call_ms: Setting<NonZeroU32>,
+}
+
+/// DynamoDB's partition limits over the store, to see how a conversation would fare there.
 #[derive(Debug)]
 pub(crate) struct Emulate {
     pub(crate) limits: Setting<bool>,
@@ -80,6 +102,19 @@ impl Default for Config {
             listen: Setting::default_of(SocketAddr::from(([127, 0, 0, 1], 8080))),
             data: Setting::default_of(PathBuf::from("./saltern-data")),
             log_format: Setting::default_of(LogFormat::Text),
+            mode: Setting::default_of(Mode::Embedded),
+            dynamodb: DynamoDb {
+                messages_table: Setting::default_of("saltern-messages".into()),
+                endpoint: Setting::default_of(String::new()),
+                region: Setting::default_of(String::new()),
+                claim_days: count(7),
+                call_ms: count(2_000),
+            },
+            redis: Redis {
+                url: Setting::default_of(SecretUrls("redis://127.0.0.1:6379".into())),
+                cluster: Setting::default_of(false),
+                call_ms: count(1_000),
+            },
             limits: Limits {
                 appends_max: count(4_096),
                 reads_max: count(4_096),
@@ -129,11 +164,12 @@ impl Config {
     }
 
     /// Every setting but the API keys, by its key, in the order people read them.
-    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 15] {
+    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 24] {
         [
             ("listen", &mut self.listen),
             ("data", &mut self.data),
             ("log_format", &mut self.log_format),
+            ("mode", &mut self.mode),
             ("limits.appends_max", &mut self.limits.appends_max),
             ("limits.reads_max", &mut self.limits.reads_max),
             ("limits.requests_max", &mut self.limits.requests_max),
@@ -146,6 +182,14 @@ impl Config {
             ("emulate.limits", &mut self.emulate.limits),
             ("emulate.physical_partitions", &mut self.emulate.physical_partitions),
             ("emulate.burst_s", &mut self.emulate.burst_s),
+            ("dynamodb.messages_table", &mut self.dynamodb.messages_table),
+            ("dynamodb.endpoint", &mut self.dynamodb.endpoint),
+            ("dynamodb.region", &mut self.dynamodb.region),
+            ("dynamodb.claim_days", &mut self.dynamodb.claim_days),
+            ("dynamodb.call_ms", &mut self.dynamodb.call_ms),
+            ("redis.url", &mut self.redis.url),
+            ("redis.cluster", &mut self.redis.cluster),
+            ("redis.call_ms", &mut self.redis.call_ms),
         ]
     }
 
@@ -173,6 +217,9 @@ impl Config {
                 "{}: {listen} can be reached from other machines, which needs [[api_keys]] in the configuration",
                 self.listen.source
             );
+        }
+        if self.mode.value == Mode::Cloud && !cfg!(feature = "cloud") {
+            bail!("{}: this binary has no cloud mode; build it with --features cloud", self.mode.source);
         }
         let partitions = &self.emulate.physical_partitions;
         if partitions.value.get() > PHYSICAL_PARTITIONS_MAX {

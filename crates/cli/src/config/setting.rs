@@ -157,3 +157,81 @@ impl Value for LogFormat {
         quoted(&self.to_string())
     }
 }
+
+/// What conversations are kept in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// A folder of this process's own.
+    Embedded,
+    /// DynamoDB and Redis, shared by any number of servers.
+    Cloud,
+}
+
+impl Value for Mode {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        match text {
+            "embedded" => Ok(Self::Embedded),
+            "cloud" => Ok(Self::Cloud),
+            _ => Err("must be `embedded` or `cloud`"),
+        }
+    }
+
+    fn to_toml(&self) -> String {
+        match self {
+            Self::Embedded => quoted("embedded"),
+            Self::Cloud => quoted("cloud"),
+        }
+    }
+}
+
+impl Value for String {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        Ok(text.to_owned())
+    }
+
+    fn to_toml(&self) -> String {
+        quoted(self)
+    }
+}
+
+/// Addresses, separated by commas, that may hold passwords: these are not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct SecretUrls(pub(crate) String);
+
+impl SecretUrls {
+    fn shown(&self) -> String {
+        let shown = |url: &str| match (url.split_once("://"), url.rsplit_once('@')) {
+            (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
+            _ => url.to_owned(),
+        };
+        self.0.split(',').map(shown).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl fmt::Debug for SecretUrls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown())
+    }
+}
+
+impl Value for SecretUrls {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        if text.is_empty() { Err("must name a server") } else { Ok(Self(text.to_owned())) }
+    }
+
+    fn to_toml(&self) -> String {
+        quoted(&self.shown())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let urls = SecretUrls("redis://app:p@ss@10.0.0.1:6379,redis://10.0.0.2".into());
+        assert_eq!(urls.to_toml(), r#""redis://…@10.0.0.1:6379,redis://10.0.0.2""#);
+        assert_eq!(format!("{urls:?}"), "redis://…@10.0.0.1:6379,redis://10.0.0.2");
+    }
+}

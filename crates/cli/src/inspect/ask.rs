@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::args::{ConfigArgs, InspectArgs};
-use crate::config::Config;
+use crate::config::{Config, Mode};
 use crate::http::{self, Sender, ServerUrl};
-use crate::serve::Service;
+use crate::service::Service;
 
 #[derive(Deserialize)]
 struct WireView {
@@ -122,10 +122,12 @@ pub(super) async fn folder(args: &InspectArgs, conversation: &ConversationId) ->
     let (config, data) = (args.config.clone(), args.data.clone());
     let config = Config::load(&ConfigArgs { config, data, ..ConfigArgs::default() })?;
     let folder = &config.data.value;
-    if std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none()) {
+    if config.mode.value == Mode::Embedded
+        && std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none())
+    {
         bail!("there is no data in {}; name a folder with --data, or a server with --url", folder.display());
     }
-    let service = Service::open(&config).map_err(|e| match e.downcast_ref() {
+    let service = Service::open(&config).await.map_err(|e| match e.downcast_ref() {
         Some(OpenError::Locked { folder, holder: Holder { address: Some(url), .. } }) => {
             anyhow!("folder {} is being served at {url}; ask there with --url {url}", folder.display())
         }

@@ -23,7 +23,7 @@ use crate::args::RampArgs;
 use crate::histogram::Histogram;
 use crate::offer::offer;
 use crate::scratch::Scratch;
-use crate::serve::now_ms;
+use crate::service::now_ms;
 
 const CONVERSATION: &str = "conv_abc123";
 const LOOK: Duration = Duration::from_millis(200);

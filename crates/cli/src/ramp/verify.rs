@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::load::Acked;
 use super::stage::Outcome;
-use crate::serve::now_ms;
+use crate::service::now_ms;
 
 /// Holes are sealed after five seconds.
 const PATIENCE: Duration = Duration::from_secs(30);

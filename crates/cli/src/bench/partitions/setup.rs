@@ -12,7 +12,7 @@ use saltern_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use saltern_store::memory::MemoryStore;
 use saltern_store::{Capabilities, Store};
 
-use crate::serve::now_ms;
+use crate::service::now_ms;
 
 /// Consecutive seq_nos that share a chunk key.
 pub(super) const CHUNK: u64 = 100;

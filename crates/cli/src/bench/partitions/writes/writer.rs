@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use super::super::setup::{self, CHUNK};
 use super::attempts::until_admitted;
-use crate::serve::now_ms;
+use crate::service::now_ms;
 
 /// Messages under way at once: as many as Saltern admits by default, so that the others may not queue up more.
 const UNDER_WAY_MAX: usize = 4_096;

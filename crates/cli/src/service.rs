@@ -1,0 +1,188 @@
+//! The service over the stores that the configuration names, without HTTP.
+
+#[cfg(feature = "cloud")]
+mod cloud;
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use prometheus_client::registry::Registry as Metrics;
+use saltern_registry::Registry;
+use saltern_registry::local::LocalRegistry;
+use saltern_service::conversations::{self, Conversations};
+use saltern_store::Store;
+use saltern_store::embedded::{EmbeddedOptions, EmbeddedStore, EngineFailure};
+use saltern_store::throttled::{PartitionLimits, Throttled};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::config::{Config, Emulate, Mode};
+
+pub(crate) struct Service {
+    pub(crate) conversations: Conversations,
+    backing: Backing,
+}
+
+/// What is beneath the ports.
+enum Backing {
+    Embedded(Arc<EmbeddedStore>),
+    #[cfg(feature = "cloud")]
+    Cloud(cloud::Cloud),
+}
+
+impl Backing {
+    async fn open(config: &Config) -> Result<Self> {
+        match config.mode.value {
+            #[cfg(feature = "cloud")]
+            Mode::Cloud => Ok(Self::Cloud(cloud::Cloud::open(config).await?)),
+            // Without the feature, the configuration has been refused before.
+            #[cfg(not(feature = "cloud"))]
+            Mode::Cloud => anyhow::bail!("this binary has no cloud mode"),
+            Mode::Embedded => {
+                let options = EmbeddedOptions {
+                    cache_bytes: u64::from(config.limits.engine_cache_mib.value) * 1_024 * 1_024,
+                    ..EmbeddedOptions::default()
+                };
+                Ok(Self::Embedded(Arc::new(EmbeddedStore::open(&config.data.value, options)?)))
+            }
+        }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Embedded(store) => store.clone(),
+            #[cfg(feature = "cloud")]
+            Self::Cloud(cloud) => cloud.store.clone(),
+        }
+    }
+
+    fn registry(&self, conversations_max: usize) -> Arc<dyn Registry> {
+        match self {
+            Self::Embedded(_) => Arc::new(LocalRegistry::new(conversations_max)),
+            #[cfg(feature = "cloud")]
+            Self::Cloud(cloud) => cloud.registry.clone(),
+        }
+    }
+}
+
+impl Service {
+    /// On failure nothing has changed.
+    pub(crate) async fn open(config: &Config) -> Result<Self> {
+        let backing = Backing::open(config).await?;
+        let conversations_max = config.limits.conversations_max.value.get() as usize;
+        let settings = conversations::Config {
+            append_deadline: millis(config.timeouts.append_ms.value.get()),
+            read_deadline: millis(config.timeouts.read_ms.value.get()),
+            appends_max: config.limits.appends_max.value.get() as usize,
+            reads_max: config.limits.reads_max.value.get() as usize,
+            conversations_max,
+            cache_bytes_max: config.limits.cache_mib.value as usize * 1_024 * 1_024,
+            ..conversations::Config::new(Arc::new(now_ms), now_ms() ^ u64::from(std::process::id()))
+        };
+        let store = limited(backing.store(), &config.emulate);
+        let conversations = Conversations::new(store, backing.registry(conversations_max), settings);
+        Ok(Self { conversations, backing })
+    }
+
+    /// Where the data is, for people.
+    pub(crate) fn place(&self, config: &Config) -> String {
+        match &self.backing {
+            Backing::Embedded(_) => config.data.value.display().to_string(),
+            #[cfg(feature = "cloud")]
+            Backing::Cloud(_) => format!("DynamoDB table {}", config.dynamodb.messages_table.value),
+        }
+    }
+
+    /// Tells whoever finds a folder locked where it is being served.
+    pub(crate) fn announce(&self, url: &str) -> io::Result<()> {
+        match &self.backing {
+            Backing::Embedded(store) => store.announce(url),
+            #[cfg(feature = "cloud")]
+            Backing::Cloud(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn register_metrics(&self, metrics: &mut Metrics) {
+        self.conversations.metrics().register(metrics);
+        match &self.backing {
+            Backing::Embedded(store) => store.metrics().register(metrics),
+            #[cfg(feature = "cloud")]
+            Backing::Cloud(cloud) => cloud.store.metrics().register(metrics),
+        }
+    }
+
+    /// What is missing before requests can be served; watched for as long as anyone listens.
+    pub(crate) fn watch_readiness(&self) -> watch::Receiver<Option<String>> {
+        match &self.backing {
+            Backing::Embedded(_) => watch::channel(None).1,
+            #[cfg(feature = "cloud")]
+            Backing::Cloud(cloud) => cloud.watch_readiness(),
+        }
+    }
+
+    /// Resolves when the store has failed for good. A store that others run comes back.
+    pub(crate) async fn failure(&self) -> EngineFailure {
+        match &self.backing {
+            Backing::Embedded(store) => store.failure().await,
+            #[cfg(feature = "cloud")]
+            Backing::Cloud(_) => std::future::pending().await,
+        }
+    }
+
+    /// Lets what is under way end, and leaves a folder ready for a quick start.
+    pub(crate) async fn close(self) {
+        self.conversations.shut_down().await;
+        match self.backing {
+            // Everything acknowledged is on the disk already: at worst the next start has more to replay.
+            Backing::Embedded(store) => {
+                if let Err(error) = store.close().await {
+                    warn!(%error, "store was not closed cleanly");
+                }
+            }
+            #[cfg(feature = "cloud")]
+            Backing::Cloud(_) => {}
+        }
+    }
+}
+
+/// The store, with DynamoDB's partition limits if they are to be emulated.
+fn limited(store: Arc<dyn Store>, emulate: &Emulate) -> Arc<dyn Store> {
+    if !emulate.limits.value {
+        return store;
+    }
+    let limits = PartitionLimits {
+        burst: Duration::from_secs(emulate.burst_s.value.into()),
+        ..PartitionLimits::dynamodb(emulate.physical_partitions.value)
+    };
+    info!(partitions = limits.physical_partitions, burst_s = emulate.burst_s.value, "emulating partition limits");
+    Arc::new(Throttled::new(store, limits))
+}
+
+pub(crate) fn millis(ms: u32) -> Duration {
+    Duration::from_millis(ms.into())
+}
+
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Creates what the configured mode needs beforehand.
+#[cfg(feature = "cloud")]
+pub(crate) async fn init(config: &Config) -> Result<()> {
+    let Backing::Cloud(cloud) = Backing::open(config).await? else {
+        anyhow::bail!("nothing to create in embedded mode: saltern serve makes its folder; set mode = \"cloud\"");
+    };
+    cloud.store.create_tables().await?;
+    println!("table {} is ready", config.dynamodb.messages_table.value);
+    Ok(())
+}
+
+#[cfg(not(feature = "cloud"))]
+pub(crate) async fn init(_: &Config) -> Result<()> {
+    anyhow::bail!(
+        "nothing to create in embedded mode: saltern serve makes its folder; the cloud mode needs a binary built with --features cloud"
+    )
+}

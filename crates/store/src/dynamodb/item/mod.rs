@@ -1,0 +1,133 @@
+//! Rows as items, readable in AWS's console. What stands here is persisted: names and types stay as they are.
+//!
+//! `v` is the version that conditions compare. Absent optional fields are absent attributes. Attributes that are not
+//! named here are left alone, so that older servers can read what newer ones write.
+
+mod control;
+mod fields;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use saltern_core::ids::{IdError, MessageId, ParticipantId};
+use saltern_core::key::Key;
+use saltern_core::layout::LayoutError;
+use saltern_core::message::Body;
+use saltern_core::record::{Claim, MessageRow, Record};
+use saltern_core::seq::SeqNo;
+
+use fields::Fields;
+pub(super) use fields::{number, text};
+
+pub(super) type Item = HashMap<String, AttributeValue>;
+
+pub(super) const PK: &str = "pk";
+pub(super) const SK: &str = "sk";
+/// The attribute by which DynamoDB lets claims go.
+pub(super) const EXPIRES_AT: &str = "expires_at";
+
+const KIND: &str = "kind";
+const VERSION: &str = "v";
+const MESSAGE: &str = "message";
+const VOID: &str = "void";
+const CLAIM: &str = "claim";
+const CONTROL: &str = "control";
+
+/// Why an item is not a row.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Damage {
+    #[error("unknown kind of row {0:?}")]
+    Kind(String),
+    #[error("attribute {0} is missing")]
+    Missing(&'static str),
+    #[error("attribute {0} is not what it should be")]
+    Wrong(&'static str),
+    #[error("id")]
+    Id(#[from] IdError),
+    #[error("layout")]
+    Layout(#[from] LayoutError),
+}
+
+pub(super) fn of_key(key: &Key) -> Item {
+    Item::from([(PK.into(), text(key.partition.as_str())), (SK.into(), number(key.sort))])
+}
+
+/// Takes the key's half out of an item.
+pub(super) fn partition_key(item: &mut Item) -> Result<String, Damage> {
+    Fields::of(item).text(PK)
+}
+
+pub(super) fn sort_key(item: &mut Item) -> Result<u64, Damage> {
+    Fields::of(item).number(SK)
+}
+
+pub(super) fn encode(key: &Key, record: &Record, claims_expire_at_s: u64) -> Item {
+    let mut item = of_key(key);
+    let mut set = |name: &str, value: AttributeValue| {
+        item.insert(name.to_owned(), value);
+    };
+    set(VERSION, number(record.version()));
+    match record {
+        Record::Message(row) => {
+            set(KIND, text(MESSAGE));
+            message(row, set);
+        }
+        Record::Void => set(KIND, text(VOID)),
+        Record::Claim(claim) => {
+            set(KIND, text(CLAIM));
+            set("seq_no", number(claim.seq.get()));
+            set("digest", fields::digest(claim.digest));
+            set(EXPIRES_AT, number(claims_expire_at_s));
+        }
+        Record::Control(record) => {
+            set(KIND, text(CONTROL));
+            control::encode(record, set);
+        }
+    }
+    item
+}
+
+fn message(row: &MessageRow, mut set: impl FnMut(&str, AttributeValue)) {
+    set("message_id", text(row.message_id.as_str()));
+    set("sender_id", text(row.body.sender_id.as_str()));
+    if let Some(receiver) = &row.body.receiver_id {
+        set("receiver_id", text(receiver.as_str()));
+    }
+    set("content", text(&row.body.content));
+    if let Some(timestamp) = &row.body.timestamp {
+        set("timestamp", text(timestamp));
+    }
+    set("ingested_at", number(row.ingested_at_ms));
+    set("digest", fields::digest(row.digest));
+}
+
+pub(super) fn decode(mut item: Item) -> Result<Record, Damage> {
+    let mut fields = Fields::of(&mut item);
+    let version = fields.number(VERSION)?;
+    let record = match fields.text(KIND)?.as_str() {
+        MESSAGE => Record::Message(read_message(&mut fields)?),
+        VOID => Record::Void,
+        CLAIM => Record::Claim(Claim { seq: fields.seq("seq_no")?, digest: fields.digest("digest")? }),
+        CONTROL => Record::Control(control::decode(&mut fields)?),
+        kind => return Err(Damage::Kind(kind.to_owned())),
+    };
+    if record.version() == version { Ok(record) } else { Err(Damage::Wrong(VERSION)) }
+}
+
+fn read_message(fields: &mut Fields<'_>) -> Result<MessageRow, Damage> {
+    let receiver = fields.maybe_text("receiver_id")?;
+    Ok(MessageRow {
+        message_id: MessageId::new(&fields.text("message_id")?)?,
+        body: Body {
+            sender_id: ParticipantId::new(&fields.text("sender_id")?)?,
+            receiver_id: receiver.map(|receiver| ParticipantId::new(&receiver)).transpose()?,
+            content: fields.text("content")?,
+            timestamp: fields.maybe_text("timestamp")?,
+        },
+        digest: fields.digest("digest")?,
+        ingested_at_ms: fields.number("ingested_at")?,
+    })
+}

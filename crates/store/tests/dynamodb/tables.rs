@@ -1,0 +1,54 @@
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TimeToLiveStatus,
+};
+use saltern_store::dynamodb::TableError;
+
+use crate::local;
+
+#[tokio::test]
+async fn tables_are_created_once() {
+    let store = local::store_without_table("twice").await;
+    assert!(matches!(store.check().await, Err(TableError::Missing(table)) if table == "twice"));
+    let (one, other) = tokio::join!(store.create_tables(), store.create_tables());
+    one.unwrap();
+    other.unwrap();
+    store.create_tables().await.unwrap();
+    store.check().await.unwrap();
+
+    let client = local::client();
+    let table = client.describe_table().table_name("twice").send().await.unwrap().table.unwrap();
+    let billing = table.billing_mode_summary.and_then(|billing| billing.billing_mode);
+    assert_eq!(billing, Some(BillingMode::PayPerRequest));
+    let expiry = client.describe_time_to_live().table_name("twice").send().await.unwrap();
+    let expiry = expiry.time_to_live_description.unwrap();
+    assert_eq!(expiry.attribute_name(), Some("expires_at"));
+    assert_eq!(expiry.time_to_live_status(), Some(&TimeToLiveStatus::Enabled));
+}
+
+async fn create_with_keys(client: &Client, table: &str, keys: [(&str, KeyType, ScalarAttributeType); 2]) {
+    let mut request = client.create_table().table_name(table).billing_mode(BillingMode::PayPerRequest);
+    for (name, role, kind) in keys {
+        let definition = AttributeDefinition::builder().attribute_name(name).attribute_type(kind).build();
+        let element = KeySchemaElement::builder().attribute_name(name).key_type(role).build();
+        request = request.attribute_definitions(definition.unwrap()).key_schema(element.unwrap());
+    }
+    request.send().await.unwrap();
+}
+
+/// A table of somebody else is neither used nor changed.
+#[tokio::test]
+async fn a_table_with_other_keys_is_refused() {
+    let client = local::client();
+    let others = [
+        [("pk", KeyType::Hash, ScalarAttributeType::S), ("sk", KeyType::Range, ScalarAttributeType::S)],
+        [("id", KeyType::Hash, ScalarAttributeType::S), ("sk", KeyType::Range, ScalarAttributeType::N)],
+    ];
+    for (i, keys) in others.into_iter().enumerate() {
+        let table = format!("others-{i}");
+        create_with_keys(&client, &table, keys).await;
+        let store = local::store_without_table(&table).await;
+        assert!(matches!(store.check().await, Err(TableError::WrongKeys(_))));
+        assert!(matches!(store.create_tables().await, Err(TableError::WrongKeys(_))));
+    }
+}
