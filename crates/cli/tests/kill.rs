@@ -3,20 +3,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed test is a panic")]
 
+#[cfg(feature = "cloud")]
+mod deployment;
 mod support;
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use saltern_core::history::{History, Violation};
-use saltern_core::ids::MessageId;
-use saltern_core::page::Placed;
-use saltern_core::record::MessageRow;
 use saltern_core::rng::SplitMix64;
 use saltern_core::seq::SeqNo;
 use serde_json::Value;
 use support::client::Lost;
+use support::watched::Watched;
 use support::{Client, Server, append_body};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -31,47 +30,6 @@ const CONVERSATIONS: [&str; 4] = ["tea", "tea#1", "coffee", "salt 🧂"];
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
 /// "At once", on a machine that may be busy with other tests.
 const AT_ONCE: Duration = Duration::from_secs(5);
-
-/// What clients have seen of one conversation since the beginning.
-struct Watched {
-    name: &'static str,
-    history: Mutex<History>,
-}
-
-impl Watched {
-    fn judge<T>(&self, check: impl FnOnce(&mut History) -> Result<T, Violation>) -> T {
-        let mut history = self.history.lock().unwrap();
-        check(&mut history).unwrap_or_else(|violation| panic!("conversation {}: {violation}", self.name))
-    }
-
-    fn acknowledge(&self, message_id: &str, seq: SeqNo) {
-        self.judge(|history| history.acknowledge(seq, &MessageId::new(message_id).unwrap()));
-    }
-
-    async fn read_newest(&self, client: &mut Client) -> Result<(), Lost> {
-        let start = self.judge(|history| Ok(history.begin_read()));
-        let Some(page) = client.older(self.name, None).await? else { return Ok(()) };
-        contents_are_right(&page.messages);
-        self.judge(|history| history.older(start, None, &page));
-        Ok(())
-    }
-
-    /// Reads on behind `after`; answers where it got to, and whether that is the end.
-    async fn read_on(&self, client: &mut Client, after: u64) -> Result<(u64, bool), Lost> {
-        let start = self.judge(|history| Ok(history.begin_read()));
-        let Some(page) = client.newer(self.name, after).await? else { return Ok((after, false)) };
-        contents_are_right(&page.messages);
-        self.judge(|history| history.newer(start, after, &page));
-        Ok((page.next_after, page.at_end))
-    }
-}
-
-/// Every test message says its own id.
-fn contents_are_right(messages: &[Placed<Arc<MessageRow>>]) {
-    for message in messages {
-        assert_eq!(message.value.body.content, message.value.message_id.as_str());
-    }
-}
 
 /// A client that does not give up on a message: what was not acknowledged is sent again, under the same id.
 struct Writer {
@@ -103,11 +61,11 @@ impl Writer {
             let watched = &watched[self.conversation];
             let bodies: Vec<_> = self.pending.iter().map(|id| append_body(id, id)).collect();
             let answers: Vec<Value> = if bodies.len() == 1 {
-                let answer = client.append(watched.name, &bodies[0]).await?;
+                let answer = client.append(&watched.name, &bodies[0]).await?;
                 assert!(matches!(answer.status, 200 | 201 | 503), "{} {}", answer.status, answer.json);
                 vec![answer.json]
             } else {
-                let answer = client.batch(watched.name, &bodies).await?;
+                let answer = client.batch(&watched.name, &bodies).await?;
                 assert!(matches!(answer.status, 200 | 503), "{} {}", answer.status, answer.json);
                 answer.json["results"].as_array().cloned().unwrap_or_default()
             };
@@ -138,9 +96,9 @@ impl Writer {
 /// Follows a conversation's tail until the server is gone; answers where it got to.
 async fn tail(addr: SocketAddr, watched: Arc<[Watched]>, index: usize, mut after: u64) -> (usize, u64) {
     let Ok(mut client) = Client::connect(addr).await else { return (index, after) };
-    while let Ok((next, _)) = watched[index].read_on(&mut client, after).await {
-        after = next;
-        if watched[index].read_newest(&mut client).await.is_err() {
+    while let Ok(reached) = watched[index].read_on(&mut client, after).await {
+        after = reached.after;
+        if watched[index].read_older(&mut client, None).await.is_err() {
             break;
         }
     }
@@ -153,7 +111,7 @@ async fn examine(server: &Server, watched: &[Watched], writers: &mut [Writer], c
     for watched in watched {
         let started = Instant::now();
         let probe = format!("probe-{cycle}");
-        let answer = client.append(watched.name, &append_body(&probe, &probe)).await.unwrap();
+        let answer = client.append(&watched.name, &append_body(&probe, &probe)).await.unwrap();
         assert_eq!(answer.status, 201, "{}", answer.json);
         assert!(started.elapsed() < AT_ONCE, "the first append took {:?}", started.elapsed());
         watched.acknowledge(&probe, answer.seq());
@@ -164,31 +122,27 @@ async fn examine(server: &Server, watched: &[Watched], writers: &mut [Writer], c
     for watched in watched {
         let (started, mut after) = (Instant::now(), 0);
         loop {
-            let (next, at_end) = watched.read_on(&mut client, after).await.unwrap();
-            if at_end {
+            let reached = watched.read_on(&mut client, after).await.unwrap();
+            if reached.at_end {
                 break;
             }
-            if next == after {
+            if reached.after == after {
                 assert!(started.elapsed() < SETTLED_WITHIN, "{}: a gap behind {after} stays pending", watched.name);
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            after = next;
+            after = reached.after;
         }
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_acknowledged_is_lost_or_doubled() {
-    let cycles = std::env::var(CYCLES_ENV).map_or(CYCLES, |cycles| cycles.parse().unwrap());
-    let folder = TempDir::new().unwrap();
-    let data = folder.path().join("data");
-    let watch = |name| Watched { name, history: Mutex::default() };
-    let watched: Arc<[Watched]> = CONVERSATIONS.into_iter().map(watch).collect();
+/// Kills servers under load, each as often as the cycles say.
+async fn survive(cycles: u64, start: impl AsyncFn() -> Server) {
+    let watched: Arc<[Watched]> = CONVERSATIONS.into_iter().map(Watched::new).collect();
     let mut writers: Vec<_> = (0..WRITERS).map(Writer::new).collect();
     let mut tails = [0; CONVERSATIONS.len()];
     let mut rng = SplitMix64::new(SEED);
     for cycle in 0..cycles {
-        let server = Server::start(&data);
+        let server = start().await;
         examine(&server, &watched, &mut writers, cycle).await;
         let mut writing = JoinSet::new();
         for writer in writers.drain(..) {
@@ -206,10 +160,31 @@ async fn nothing_acknowledged_is_lost_or_doubled() {
             tails[index] = after;
         }
     }
-    let server = Server::start(&data);
+    let server = start().await;
     examine(&server, &watched, &mut writers, cycles).await;
     server.terminate();
-    let acknowledged: usize = watched.iter().map(|w| w.history.lock().unwrap().acknowledged().len()).sum();
+    let acknowledged: usize = watched.iter().map(Watched::acknowledged).sum();
     println!("{acknowledged} acknowledgements over {cycles} kills");
     assert!(acknowledged as u64 > cycles * WRITERS as u64, "hardly any load: {acknowledged}");
+}
+
+fn cycles() -> u64 {
+    std::env::var(CYCLES_ENV).map_or(CYCLES, |cycles| cycles.parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_acknowledged_is_lost_or_doubled() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    survive(cycles(), async || Server::start(&data)).await;
+}
+
+/// A quarter of the cycles: here another server may hold the ticket of a hole, so each is waited for.
+#[cfg(feature = "cloud")]
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_acknowledged_is_lost_or_doubled_in_the_cloud() {
+    let (dynamodb, redis) = (saltern_backends::DynamoLocal::start(), saltern_backends::Redis::start());
+    let deployment = deployment::Deployment::on(dynamodb.endpoint(), redis.url());
+    deployment.init();
+    survive(cycles().div_ceil(4), async || deployment.serve_ready().await).await;
 }

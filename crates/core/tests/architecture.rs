@@ -11,6 +11,8 @@ use serde_json::Value;
 /// Who may depend on whom, within the workspace.
 const ARROWS: &[(&str, &[&str])] = &[
     ("saltern-core", &[]),
+    // Knows servers as child processes, and nothing of Saltern.
+    ("saltern-backends", &[]),
     ("saltern-store", &["saltern-core"]),
     ("saltern-registry", &["saltern-core"]),
     ("saltern-service", &["saltern-core", "saltern-store", "saltern-registry"]),
@@ -29,7 +31,18 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("fjall", &["saltern-store"]),
     ("redis", &["saltern-registry"]),
     ("aws-sdk-dynamodb", &["saltern-store"]),
-    ("tokio", &["saltern-store", "saltern-registry", "saltern-service", "saltern-server", "saltern-sim", "saltern"]),
+    (
+        "tokio",
+        &[
+            "saltern-backends",
+            "saltern-store",
+            "saltern-registry",
+            "saltern-service",
+            "saltern-server",
+            "saltern-sim",
+            "saltern",
+        ],
+    ),
     ("anyhow", &["saltern"]),
     ("clap", &["saltern"]),
 ];

@@ -86,7 +86,7 @@ async fn without_a_known_key_nothing_happens() {
             assert!(!reply.text().contains("wrong") && !reply.text().contains(&write));
         }
     }
-    assert!(server.rows.rows().is_empty());
+    assert!(server.is_untouched());
 }
 
 #[tokio::test]

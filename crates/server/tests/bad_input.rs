@@ -21,9 +21,9 @@ impl Harness {
     where
         B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
     {
-        let before = self.rows.rows();
+        let before = self.mark();
         let reply = self.send(request).await;
-        assert_eq!(self.rows.rows(), before, "{reply:?}");
+        assert_eq!(self.mark(), before, "{reply:?}");
         let detail = reply.detail();
         (reply, detail)
     }

@@ -21,11 +21,11 @@ async fn an_append_answers_201_and_its_retry_200() {
     assert_eq!(retry.status, StatusCode::OK);
     assert_eq!(retry.text(), r#"{"conversation_id":"c","message_id":"m1","seq_no":1,"replayed":true}"#);
 
-    let before = server.rows.rows();
+    let before = server.mark();
     let other = server.post(MESSAGES, message("m1").to_string()).await;
     assert_eq!(other.problem(), (409, "message-id-conflict".into()));
     assert_eq!(other.json()["seq_no"], 1);
-    assert_eq!(server.rows.rows(), before);
+    assert_eq!(server.mark(), before);
 
     let one = server.get("/v1/conversations/c/messages/1").await;
     let expected = r#"{"seq_no":1,"message_id":"m1","sender_id":"alice","receiver_id":"bob","content":"hey","timestamp":"2026-11-15T04:20:00Z","s3_ref":null}"#;

@@ -178,7 +178,7 @@ async fn gaps(document: &mut Document, server: &Harness) {
 }
 
 async fn put(server: &Harness, key: Key, record: Record) {
-    server.rows.put(&Put { key, record, condition: Condition::Absent }).await.unwrap();
+    server.store.put(&Put { key, record, condition: Condition::Absent }).await.unwrap();
 }
 
 fn layout(horizon: u64) -> Layout {

@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, unreachable_pub)]
 
 pub mod client;
+pub mod watched;
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;

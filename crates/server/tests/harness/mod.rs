@@ -1,11 +1,14 @@
-//! A real server on loopback over the memory store, and a client that sends paths and bodies as they are.
+//! A real server on loopback over stores that faults can be injected into, and a client that sends paths and bodies as they are.
 #![allow(dead_code, reason = "each test binary uses its part")]
+
+mod beneath;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use beneath::{Beneath, beneath};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -14,12 +17,9 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use prometheus_client::registry::Registry;
 use saltern_registry::faulty::{FaultyRegistry, RegistryFaultPlan};
-use saltern_registry::local::LocalRegistry;
 use saltern_server::{Server, ServerConfig};
 use saltern_service::conversations::{Config, Conversations};
-use saltern_store::Capabilities;
 use saltern_store::faulty::{FaultPlan, Faulty};
-use saltern_store::memory::MemoryStore;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -27,9 +27,13 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const MESSAGES: &str = "/v1/conversations/c/messages";
 pub(crate) const BATCH: &str = "/v1/conversations/c/messages/batch";
 
+/// What a request may take. Servers of their own need more than memory does.
+const DEADLINE: Duration = Duration::from_millis(if cfg!(feature = "cloud-tests") { 3_000 } else { 300 });
+
 pub(crate) struct Harness {
     pub(crate) address: SocketAddr,
-    pub(crate) rows: MemoryStore,
+    beneath: Beneath,
+    fresh: String,
     pub(crate) store: Faulty,
     pub(crate) registry: Arc<FaultyRegistry>,
     pub(crate) conversations: Conversations,
@@ -47,13 +51,14 @@ impl Harness {
     }
 
     pub(crate) async fn start(config: ServerConfig, adjust: impl FnOnce(&mut Config)) -> Self {
-        let rows = MemoryStore::new(Capabilities { atomic_puts: true, exclusive: true });
-        let store = Faulty::new(Arc::new(rows.clone()), 1, FaultPlan::default());
-        let local = Arc::new(LocalRegistry::new(1_000));
-        let registry = Arc::new(FaultyRegistry::new(local, 1, RegistryFaultPlan::default()));
+        let beneath = beneath().await;
+        let fresh = (beneath.mark)();
+        let store = Faulty::new(Arc::clone(&beneath.store), 1, FaultPlan::default());
+        let registry = FaultyRegistry::new(Arc::clone(&beneath.registry), 1, RegistryFaultPlan::default());
+        let registry = Arc::new(registry);
         let mut service = Config::new(Arc::new(|| 1_763_200_000_000), 1);
-        service.append_deadline = Duration::from_millis(300);
-        service.read_deadline = Duration::from_millis(300);
+        service.append_deadline = DEADLINE;
+        service.read_deadline = DEADLINE;
         adjust(&mut service);
         let conversations = Conversations::new(Arc::new(store.clone()), registry.clone(), service);
         let mut metrics = Registry::with_prefix("saltern");
@@ -62,7 +67,17 @@ impl Harness {
         let server = Server::bind(config, conversations.clone(), ready, metrics).await.unwrap();
         let (address, stop) = (server.local_addr(), CancellationToken::new());
         let running = tokio::spawn(server.run(stop.clone().cancelled_owned()));
-        Self { address, rows, store, registry, conversations, stop, running }
+        Self { address, beneath, fresh, store, registry, conversations, stop, running }
+    }
+
+    /// Tells two moments apart between which anything was written.
+    pub(crate) fn mark(&self) -> String {
+        (self.beneath.mark)()
+    }
+
+    /// Whether nothing has been written yet.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.mark() == self.fresh
     }
 
     pub(crate) async fn send<B>(&self, request: Request<B>) -> Reply
