@@ -41,8 +41,9 @@ pub(crate) enum Command {
     ///
     /// Creates the DynamoDB table that the configuration names, billed by use, and waits until it can be used. Safe to
     /// repeat. Needs a binary built with --features cloud, and mode = "cloud".
-    #[command(after_help = "Example:\n  SALTERN_MODE=cloud saltern init")]
-    Init(ConfigArgs),
+    #[command(after_help = "Examples:\n  SALTERN_MODE=cloud saltern init\n  \
+                            saltern init --warm-writes 20000    ready for a launch, not only after its first hour")]
+    Init(InitArgs),
     /// See one conversation outgrow its partition, and Saltern spread it
     ///
     /// One conversation takes 200, 900, 2,200 and 4,000 writes per second over partitions that take 1,000 each, as
@@ -98,6 +99,18 @@ pub(crate) struct ConfigArgs {
     /// again within the deadline.
     #[arg(long)]
     pub(crate) emulate_limits: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// Write units per second that the tables must be able to take at once (AWS charges for it, once)
+    #[arg(long, value_name = "UNITS", default_value_t = 0, hide_default_value = true)]
+    pub(crate) warm_writes: u32,
+    /// Read units per second, likewise
+    #[arg(long, value_name = "UNITS", default_value_t = 0, hide_default_value = true)]
+    pub(crate) warm_reads: u32,
 }
 
 #[derive(Debug, Args)]

@@ -45,7 +45,7 @@ fn run(command: Command) -> Result<()> {
             log::start(config.log_format.value)?;
             runtime()?.block_on(serve::serve(&config))
         }
-        Command::Init(args) => runtime()?.block_on(service::init(&Config::load(&args)?)),
+        Command::Init(args) => runtime()?.block_on(service::init(&Config::load(&args.config)?, &args)),
         Command::Ramp(args) => runtime()?.block_on(ramp::ramp(&args)),
         Command::Inspect(args) => runtime()?.block_on(inspect::inspect(&args)),
         Command::Bench(BenchCommand::ServeTrivial(args)) => runtime()?.block_on(bench::serve_trivial(&args)),

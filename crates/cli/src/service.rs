@@ -13,11 +13,14 @@ use saltern_registry::Registry;
 use saltern_registry::local::LocalRegistry;
 use saltern_service::conversations::{self, Conversations};
 use saltern_store::Store;
+#[cfg(feature = "cloud")]
+use saltern_store::dynamodb::Warmth;
 use saltern_store::embedded::{EmbeddedOptions, EmbeddedStore, EngineFailure};
 use saltern_store::throttled::{PartitionLimits, Throttled};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use crate::args::InitArgs;
 use crate::config::{Config, Emulate, Mode};
 
 pub(crate) struct Service {
@@ -171,17 +174,18 @@ pub(crate) fn now_ms() -> u64 {
 
 /// Creates what the configured mode needs beforehand.
 #[cfg(feature = "cloud")]
-pub(crate) async fn init(config: &Config) -> Result<()> {
+pub(crate) async fn init(config: &Config, args: &InitArgs) -> Result<()> {
     let Backing::Cloud(cloud) = Backing::open(config).await? else {
         anyhow::bail!("nothing to create in embedded mode: saltern serve makes its folder; set mode = \"cloud\"");
     };
-    cloud.store.create_tables().await?;
+    let warmth = Warmth { reads_per_s: args.warm_reads, writes_per_s: args.warm_writes };
+    cloud.store.create_warm_tables(warmth).await?;
     println!("table {} is ready", config.dynamodb.messages_table.value);
     Ok(())
 }
 
 #[cfg(not(feature = "cloud"))]
-pub(crate) async fn init(_: &Config) -> Result<()> {
+pub(crate) async fn init(_: &Config, _: &InitArgs) -> Result<()> {
     anyhow::bail!(
         "nothing to create in embedded mode: saltern serve makes its folder; the cloud mode needs a binary built with --features cloud"
     )

@@ -43,8 +43,8 @@ async fn two_servers_are_one_service_whatever_redis_forgets() {
     let missing = Client::connect(early.addr).await.unwrap().get("/readyz").await.unwrap();
     assert_eq!(missing.status, 503, "{}", missing.json);
     // Again, as in every deployment.
-    cloud.init();
-    cloud.init();
+    cloud.init(&["--warm-writes", "6000"]);
+    cloud.init(&[]);
     let servers = [early, cloud.serve()];
     for server in &servers {
         until_ready(server).await;

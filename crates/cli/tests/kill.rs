@@ -185,6 +185,6 @@ async fn nothing_acknowledged_is_lost_or_doubled() {
 async fn nothing_acknowledged_is_lost_or_doubled_in_the_cloud() {
     let (dynamodb, redis) = (saltern_backends::DynamoLocal::start(), saltern_backends::Redis::start());
     let deployment = deployment::Deployment::on(dynamodb.endpoint(), redis.url());
-    deployment.init();
+    deployment.init(&[]);
     survive(cycles().div_ceil(4), async || deployment.serve_ready().await).await;
 }

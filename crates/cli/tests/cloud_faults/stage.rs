@@ -37,7 +37,7 @@ impl Stage {
         let (local, redis) = (DynamoLocal::start(), [redis(), redis()]);
         let (dynamodb, address) = (DynamoProxy::before(local.port()).await, Address::of(redis[0].port()).await);
         let deployment = Deployment::on(dynamodb.endpoint(), address.url());
-        deployment.init();
+        deployment.init(&[]);
         let mut servers = Vec::new();
         for _ in 0..SERVERS {
             servers.push(deployment.serve_ready().await);

@@ -27,8 +27,8 @@ impl Deployment {
         command
     }
 
-    pub(crate) fn init(&self) {
-        let output = self.command("init").output().unwrap();
+    pub(crate) fn init(&self, flags: &[&str]) {
+        let output = self.command("init").args(flags).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.stdout, b"table saltern-messages is ready\n");
     }

@@ -18,4 +18,4 @@ pub use connect::ConnectError;
 pub use metrics::DynamoMetrics;
 pub use options::DynamoOptions;
 pub use store::DynamoStore;
-pub use tables::TableError;
+pub use tables::{TableError, Warmth};

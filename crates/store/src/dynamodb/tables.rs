@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::operation::create_table::CreateTableError;
 use aws_sdk_dynamodb::operation::describe_table::DescribeTableError;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TableDescription, TableStatus,
-    TimeToLiveDescription, TimeToLiveSpecification, TimeToLiveStatus,
+    TableWarmThroughputDescription, TimeToLiveDescription, TimeToLiveSpecification, TimeToLiveStatus, WarmThroughput,
 };
 
 use super::item::{EXPIRES_AT, PK, SK};
@@ -33,6 +33,39 @@ pub enum TableError {
     WrongExpiry { table: String, attribute: String },
     #[error("table {table} cannot be reached; check region, endpoint, credentials and permissions")]
     Failed { table: String, source: Cause },
+}
+
+/// Units per second that a table takes from one moment to the next. A part that is 0 is not asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Warmth {
+    pub reads_per_s: u32,
+    pub writes_per_s: u32,
+}
+
+impl Warmth {
+    fn of(warm: &TableWarmThroughputDescription) -> Self {
+        let units = |units: Option<i64>| u32::try_from(units.unwrap_or(0)).unwrap_or(u32::MAX);
+        Self { reads_per_s: units(warm.read_units_per_second), writes_per_s: units(warm.write_units_per_second) }
+    }
+
+    /// What to ask for so that neither falls; nothing if both are met.
+    fn raised_to(self, wanted: Self) -> Option<Self> {
+        let both = Self {
+            reads_per_s: self.reads_per_s.max(wanted.reads_per_s),
+            writes_per_s: self.writes_per_s.max(wanted.writes_per_s),
+        };
+        (both != self).then_some(both)
+    }
+}
+
+impl From<Warmth> for WarmThroughput {
+    fn from(warmth: Warmth) -> Self {
+        let units = |units: u32| (units > 0).then_some(i64::from(units));
+        Self::builder()
+            .set_read_units_per_second(units(warmth.reads_per_s))
+            .set_write_units_per_second(units(warmth.writes_per_s))
+            .build()
+    }
 }
 
 impl DynamoStore {
@@ -60,15 +93,26 @@ impl DynamoStore {
     /// Creates the table if it is not there, billed by use, and sees to it that claims expire. Safe to repeat, and to
     /// run on several servers at once.
     pub async fn create_tables(&self) -> Result<(), TableError> {
-        if let Err(TableError::Missing(_)) = self.check().await {
-            self.create().await?;
+        self.create_warm_tables(Warmth::default()).await
+    }
+
+    /// Likewise, and makes the table ready for so many units per second at once, instead of after its first hot hour.
+    /// Never makes it less ready than it is.
+    pub async fn create_warm_tables(&self, warmth: Warmth) -> Result<(), TableError> {
+        match self.check().await {
+            Err(TableError::Missing(_)) => self.create(warmth).await?,
+            _ if warmth != Warmth::default() => self.warm(warmth).await?,
+            _ => {}
         }
         self.wait_until_ready().await?;
         self.let_claims_expire().await
     }
 
-    async fn create(&self) -> Result<(), TableError> {
+    async fn create(&self, warmth: Warmth) -> Result<(), TableError> {
         let mut request = self.client.create_table().table_name(&self.table).billing_mode(BillingMode::PayPerRequest);
+        if warmth != Warmth::default() {
+            request = request.warm_throughput(warmth.into());
+        }
         for (name, role, kind) in KEYS {
             let definition = AttributeDefinition::builder().attribute_name(name).attribute_type(kind).build();
             let element = KeySchemaElement::builder().attribute_name(name).key_type(role).build();
@@ -80,6 +124,17 @@ impl DynamoStore {
             Err(error) if !is_being_created(&error) => Err(self.table_failed(error)),
             _ => Ok(()),
         }
+    }
+
+    async fn warm(&self, wanted: Warmth) -> Result<(), TableError> {
+        self.wait_until_ready().await?;
+        let answer = self.client.describe_table().table_name(&self.table).send().await;
+        let table = answer.map_err(|error| self.table_failed(error))?.table;
+        let present = table.as_ref().and_then(TableDescription::warm_throughput).map(Warmth::of).unwrap_or_default();
+        let Some(warmer) = present.raised_to(wanted) else { return Ok(()) };
+        let request = self.client.update_table().table_name(&self.table).warm_throughput(warmer.into());
+        request.send().await.map_err(|error| self.table_failed(error))?;
+        Ok(())
     }
 
     async fn wait_until_ready(&self) -> Result<(), TableError> {
@@ -147,5 +202,22 @@ fn expires_by(expiry: &TimeToLiveDescription) -> Option<&str> {
     match expiry.time_to_live_status() {
         Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling) => expiry.attribute_name(),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warmth(reads_per_s: u32, writes_per_s: u32) -> Warmth {
+        Warmth { reads_per_s, writes_per_s }
+    }
+
+    #[test]
+    fn a_table_is_never_cooled() {
+        assert_eq!(warmth(0, 0).raised_to(warmth(10, 20)), Some(warmth(10, 20)));
+        assert_eq!(warmth(12_000, 4_000).raised_to(warmth(0, 20_000)), Some(warmth(12_000, 20_000)));
+        assert_eq!(warmth(12_000, 4_000).raised_to(warmth(12_000, 4_000)), None);
+        assert_eq!(warmth(12_000, 4_000).raised_to(warmth(1, 1)), None);
     }
 }

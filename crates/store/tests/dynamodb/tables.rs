@@ -2,7 +2,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TimeToLiveStatus,
 };
-use saltern_store::dynamodb::TableError;
+use saltern_store::dynamodb::{TableError, Warmth};
 
 use crate::local;
 
@@ -51,4 +51,14 @@ async fn a_table_with_other_keys_is_refused() {
         assert!(matches!(store.check().await, Err(TableError::WrongKeys(_))));
         assert!(matches!(store.create_tables().await, Err(TableError::WrongKeys(_))));
     }
+}
+
+/// DynamoDB Local takes the wish at a table's creation and does not say what it made of it; later on it refuses any.
+#[tokio::test]
+async fn a_table_can_be_created_warm() {
+    let store = local::store_without_table("warm").await;
+    store.create_warm_tables(Warmth { reads_per_s: 15_000, writes_per_s: 6_000 }).await.unwrap();
+    store.check().await.unwrap();
+    let refused = store.create_warm_tables(Warmth { reads_per_s: 0, writes_per_s: 9_000 }).await;
+    assert!(matches!(refused, Err(TableError::Failed { .. })), "{refused:?}");
 }
