@@ -9,13 +9,14 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use saltern_backends::{Address, Redis, wait_until};
 use saltern_core::ids::ConversationId;
 use saltern_core::meter::{Meter, WINDOW_MS};
 use saltern_core::rng::SplitMix64;
 use saltern_core::seq::SeqNo;
 use saltern_registry::redis::{RedisOptions, RedisRegistry};
 use saltern_registry::{Registry, RegistryError, ThrottledRow, TicketRequest, Tickets, conformance};
-use servers::{Address, Cluster, Server, follow, wait_until};
+use servers::{Cluster, ask, keys, options, registry};
 use tokio::task::JoinSet;
 
 /// The time limit of a call, which is a second, and what a busy machine adds to it.
@@ -44,71 +45,71 @@ async fn ticket(registry: &RedisRegistry, conversation: &ConversationId) -> Tick
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conforms_on_a_single_server() {
-    let server = Server::start();
-    conformance::all(Arc::new(server.registry().await)).await;
+    let server = Redis::start();
+    conformance::all(Arc::new(registry(&server).await)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conforms_on_a_primary_with_a_replica() {
-    let (primary, replica) = (Server::start(), Server::start());
-    follow(&replica, &primary);
-    conformance::all(Arc::new(primary.registry().await)).await;
-    wait_until("the replica has it all", || primary.ask::<u64>(&["DBSIZE"]) == replica.ask::<u64>(&["DBSIZE"]));
+    let (primary, replica) = (Redis::start(), Redis::start());
+    replica.follow(&primary);
+    conformance::all(Arc::new(registry(&primary).await)).await;
+    wait_until("the replica has it all", || keys(&primary) == keys(&replica));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conforms_on_a_cluster() {
     let cluster = Cluster::start();
     conformance::all(Arc::new(cluster.registry().await)).await;
-    assert!(cluster.nodes.iter().all(|node| node.ask::<u64>(&["DBSIZE"]) > 0), "conversations are spread");
+    assert!(cluster.nodes.iter().all(|node| keys(node) > 0), "conversations are spread");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failover_behind_one_address_is_followed() {
-    let (first, second) = (Server::start(), Server::start());
-    let address = Address::of(&first).await;
+    let (first, second) = (Redis::start(), Redis::start());
+    let address = Address::of(first.port()).await;
     let timeout = Duration::from_millis(300);
     let options = RedisOptions { urls: vec![address.url()], timeout, ..RedisOptions::default() };
     let registry = RedisRegistry::connect(options).await.unwrap();
-    follow(&second, &first);
+    second.follow(&first);
     install(&registry, &id("a"), 1, 9).await;
     assert_eq!(ticket(&registry, &id("a")).await, issued(1, 9));
-    assert_eq!(first.ask::<u64>(&["WAIT", "1", "5000"]), 1);
+    assert_eq!(first.ask(&["WAIT", "1", "5000"]), "1");
 
     // The old primary lives on as a replica, and so does the connection to it.
-    second.ask::<()>(&["REPLICAOF", "NO", "ONE"]);
-    follow(&first, &second);
-    address.move_to(&second);
+    second.ask(&["REPLICAOF", "NO", "ONE"]);
+    first.follow(&second);
+    address.move_to(second.port());
     assert_eq!(ticket(&registry, &id("a")).await, issued(2, 9));
-    assert_eq!(second.ask::<u64>(&["WAIT", "1", "5000"]), 1);
+    assert_eq!(second.ask(&["WAIT", "1", "5000"]), "1");
 
     // It falls silent, without a word to its connections.
     second.signal("STOP");
-    first.ask::<()>(&["REPLICAOF", "NO", "ONE"]);
-    address.move_to(&first);
+    first.ask(&["REPLICAOF", "NO", "ONE"]);
+    address.move_to(first.port());
     registry.tickets(&id("a"), ONE).await.unwrap_err();
     assert_eq!(ticket(&registry, &id("a")).await, issued(3, 9));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_primary_that_was_demoted_is_an_error_until_it_is_back() {
-    let (server, other) = (Server::start(), Server::start());
-    let registry = server.registry().await;
+    let (server, other) = (Redis::start(), Redis::start());
+    let registry = registry(&server).await;
     install(&registry, &id("a"), 1, 9).await;
-    server.ask::<()>(&["REPLICAOF", "127.0.0.1", &other.port.to_string()]);
+    server.ask(&["REPLICAOF", "127.0.0.1", &other.port().to_string()]);
     registry.tickets(&id("a"), ONE).await.unwrap_err();
     registry.install(&id("a"), seq(1), seq(9)).await.unwrap_err();
-    server.ask::<()>(&["REPLICAOF", "NO", "ONE"]);
+    server.ask(&["REPLICAOF", "NO", "ONE"]);
     install(&registry, &id("a"), 4, 9).await;
     assert!(matches!(ticket(&registry, &id("a")).await, Tickets::Issued { .. }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_flushed_is_absent() {
-    let server = Server::start();
-    let registry = server.registry().await;
+    let server = Redis::start();
+    let registry = registry(&server).await;
     install(&registry, &id("a"), 1, 9).await;
-    server.ask::<()>(&["FLUSHALL"]);
+    server.ask(&["FLUSHALL"]);
     assert_eq!(ticket(&registry, &id("a")).await, Tickets::Absent);
     install(&registry, &id("a"), 3, 9).await;
     assert_eq!(ticket(&registry, &id("a")).await, issued(3, 9));
@@ -116,15 +117,17 @@ async fn what_was_flushed_is_absent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn scripts_that_were_flushed_are_loaded_again() {
-    let (server, cluster) = (Server::start(), Cluster::start());
-    let registries = [server.registry().await, cluster.registry().await];
+    let (server, cluster) = (Redis::start(), Cluster::start());
+    let registries = [registry(&server).await, cluster.registry().await];
     for registry in &registries {
         for i in 0..20 {
             install(registry, &id(&format!("{i}")), 1, 9).await;
             ticket(registry, &id(&format!("{i}"))).await;
         }
     }
-    cluster.nodes.iter().chain([&server]).for_each(|node| node.ask::<()>(&["SCRIPT", "FLUSH"]));
+    for node in cluster.nodes.iter().chain([&server]) {
+        node.ask(&["SCRIPT", "FLUSH"]);
+    }
     for registry in &registries {
         for i in 0..20 {
             assert_eq!(ticket(registry, &id(&format!("{i}"))).await, issued(2, 9));
@@ -144,8 +147,8 @@ fn chain(error: &RegistryError) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_died_is_an_error_in_time_and_works_when_it_is_back() {
-    let mut server = Server::start();
-    let registry = server.registry().await;
+    let mut server = Redis::start();
+    let registry = registry(&server).await;
     install(&registry, &id("a"), 1, 9).await;
     server.kill();
     for _ in 0..3 {
@@ -164,9 +167,9 @@ async fn a_server_that_died_is_an_error_in_time_and_works_when_it_is_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_hangs_is_an_error_in_time() {
-    let server = Server::start();
+    let server = Redis::start();
     let timeout = Duration::from_millis(200);
-    let registry = RedisRegistry::connect(RedisOptions { timeout, ..server.options() }).await.unwrap();
+    let registry = RedisRegistry::connect(RedisOptions { timeout, ..options(server.url()) }).await.unwrap();
     install(&registry, &id("a"), 1, 9).await;
     server.signal("STOP");
     let mut tasks = JoinSet::new();
@@ -189,8 +192,8 @@ async fn a_server_that_hangs_is_an_error_in_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_registry_starts_before_its_server() {
-    let mut server = Server::reserved();
-    let registry = server.registry().await;
+    let mut server = Redis::reserved();
+    let registry = registry(&server).await;
     registry.tickets(&id("a"), ONE).await.unwrap_err();
     server.restart();
     assert_eq!(ticket(&registry, &id("a")).await, Tickets::Absent);
@@ -225,14 +228,14 @@ async fn a_cluster_without_one_node_goes_on_when_it_is_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_registry_starts_before_its_cluster() {
     let mut cluster = Cluster::start();
-    cluster.nodes.iter_mut().for_each(Server::kill);
+    cluster.nodes.iter_mut().for_each(Redis::kill);
     let registry = cluster.registry().await;
     for _ in 0..3 {
         let began = Instant::now();
         registry.tickets(&id("a"), ONE).await.unwrap_err();
         assert!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
     }
-    cluster.nodes.iter_mut().for_each(Server::restart);
+    cluster.nodes.iter_mut().for_each(Redis::restart);
     cluster.wait_until_ok();
     let began = Instant::now();
     while registry.tickets(&id("a"), ONE).await.is_err() {
@@ -242,8 +245,8 @@ async fn a_registry_starts_before_its_cluster() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_are_exact_up_to_the_last() {
-    let server = Server::start();
-    let registry = server.registry().await;
+    let server = Redis::start();
+    let registry = registry(&server).await;
     let end = SeqNo::END.get();
     for first in [1 << 31, 99_999_999_999_999, end - 3] {
         let conversation = id(&format!("from {first}"));
@@ -264,12 +267,12 @@ async fn numbers_are_exact_up_to_the_last() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_seq_no_is_refused() {
-    let server = Server::start();
-    let registry = server.registry().await;
+    let server = Redis::start();
+    let registry = registry(&server).await;
     install(&registry, &id("a"), 1, 9).await;
-    let keys: Vec<String> = server.ask(&["KEYS", "*"]);
+    let keys: Vec<String> = ask(&server, &["KEYS", "*"]);
     for (field, value) in [("horizon", "9007199254740994"), ("next", "0")] {
-        server.ask::<()>(&["HSET", &keys[0], field, value]);
+        server.ask(&["HSET", &keys[0], field, value]);
         let error = registry.tickets(&id("a"), ONE).await.unwrap_err();
         assert!(chain(&error).ends_with("which is no seq_no"), "{}", chain(&error));
     }
@@ -277,7 +280,7 @@ async fn what_is_no_seq_no_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_never_meet() {
-    let (server, cluster) = (Server::start(), Cluster::start());
+    let (server, cluster) = (Redis::start(), Cluster::start());
     let longest = "x".repeat(256);
     let texts = [
         "a",
@@ -300,7 +303,7 @@ async fn ids_never_meet() {
         &longest,
         &longest[1..],
     ];
-    for registry in [server.registry().await, cluster.registry().await] {
+    for registry in [registry(&server).await, cluster.registry().await] {
         for (text, first) in texts.iter().zip((1..).step_by(10)) {
             install(&registry, &id(text), first, first + 5).await;
         }
@@ -315,8 +318,8 @@ async fn ids_never_meet() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_share_tickets_and_heat() {
-    let server = Server::start();
-    let registries = [server.registry().await, server.registry().await];
+    let server = Redis::start();
+    let registries = [registry(&server).await, registry(&server).await];
     install(&registries[0], &id("shared"), 1, 100_000).await;
     let mut tasks = JoinSet::new();
     for task in 0..32 {
@@ -350,7 +353,7 @@ async fn servers_share_tickets_and_heat() {
 /// The script's meter is the core's, whatever the clock does.
 #[test]
 fn the_scripts_meter_as_the_core_does() {
-    let server = Server::start();
+    let server = Redis::start();
     let code = "local m = add({ ARGV[1], ARGV[2], ARGV[3] }, tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])) \
                 return { m.window, m.before, m.present, m.turned }";
     let script = format!("{}{code}", include_str!("../src/redis/meter.lua"));
@@ -363,7 +366,7 @@ fn the_scripts_meter_as_the_core_does() {
         let words = [before.window, before.before, before.present, wcu, WINDOW_MS, now_ms].map(|n| n.to_string());
         let mut command = vec!["EVAL", &script, "0"];
         command.extend(words.iter().map(String::as_str));
-        let (window, earlier, present, turned): (u64, u64, u64, Option<bool>) = server.ask(&command);
+        let (window, earlier, present, turned): (u64, u64, u64, Option<bool>) = ask(&server, &command);
         assert_eq!(Meter { window, before: earlier, present }, meter, "{before:?} and {wcu} WCU at {now_ms}");
         assert_eq!(turned == Some(true), meter.window > before.window);
     }
@@ -371,9 +374,10 @@ fn the_scripts_meter_as_the_core_does() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_prefixes_are_other_registries() {
-    let server = Server::start();
-    let registry = server.registry().await;
-    let other = RedisRegistry::connect(RedisOptions { prefix: "other".to_owned(), ..server.options() }).await.unwrap();
+    let server = Redis::start();
+    let registry = registry(&server).await;
+    let other =
+        RedisRegistry::connect(RedisOptions { prefix: "other".to_owned(), ..options(server.url()) }).await.unwrap();
     install(&registry, &id("a"), 1, 9).await;
     ticket(&registry, &id("a")).await;
     assert_eq!(ticket(&other, &id("a")).await, Tickets::Absent);
@@ -382,13 +386,13 @@ async fn other_prefixes_are_other_registries() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_idle_expires_and_use_alone_keeps_it() {
-    let server = Server::start();
+    let server = Redis::start();
     let idle_expiry = Duration::from_millis(60_000);
-    let registry = RedisRegistry::connect(RedisOptions { idle_expiry, ..server.options() }).await.unwrap();
+    let registry = RedisRegistry::connect(RedisOptions { idle_expiry, ..options(server.url()) }).await.unwrap();
     install(&registry, &id("a"), 1, 9).await;
-    let keys: Vec<String> = server.ask(&["KEYS", "*"]);
-    let left = || server.ask::<i64>(&["PTTL", &keys[0]]);
-    let age = || server.ask::<()>(&["PEXPIRE", &keys[0], "30000"]);
+    let keys: Vec<String> = ask(&server, &["KEYS", "*"]);
+    let left = || server.ask(&["PTTL", &keys[0]]).parse::<i64>().unwrap();
+    let age = || server.ask(&["PEXPIRE", &keys[0], "30000"]);
     assert!((50_000..=60_000).contains(&left()));
     age();
     registry.raise(&id("a"), seq(20)).await.unwrap();
@@ -398,9 +402,12 @@ async fn what_is_idle_expires_and_use_alone_keeps_it() {
     ticket(&registry, &id("a")).await;
     assert!(left() > 30_000);
     registry.hot(1).await.unwrap();
-    let keys: Vec<String> = server.ask(&["KEYS", "*"]);
+    let keys: Vec<String> = ask(&server, &["KEYS", "*"]);
     assert_eq!(keys.len(), 2, "{keys:?}");
-    assert!(keys.iter().all(|key| server.ask::<i64>(&["PTTL", key]) > 0), "everything expires in the end");
+    assert!(
+        keys.iter().all(|key| server.ask(&["PTTL", key]).parse::<i64>().unwrap() > 0),
+        "everything expires in the end"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
