@@ -59,6 +59,9 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  saltern inspect tea --url http://127.0.0.1:8080")]
     Inspect(InspectArgs),
     /// Measure, as a ratio against a peer in the same run
+    ///
+    /// Each measurement runs against a peer in the same run. A binary built with --features cloud has two more: tickets
+    /// and requests.
     #[command(subcommand)]
     #[command(after_help = "Example:\n  saltern bench append --connections 64,256 --runs 5")]
     Bench(BenchCommand),
@@ -187,6 +190,21 @@ pub(crate) enum BenchCommand {
     /// and how long it takes. Hot: one conversation against many, without limits.
     #[command(after_help = "Example:\n  saltern bench partitions --only writes --physical-partitions 50 --settle 5")]
     Partitions(PartitionsArgs),
+    /// Tickets from Redis against a script that only counts
+    ///
+    /// Clients take one ticket after the other from a redis-server that this command starts, over one connection that
+    /// they share; the peer is a script of one HINCRBY, over a connection of the same kind.
+    #[cfg(feature = "cloud")]
+    #[command(after_help = "Example:\n  saltern bench tickets --clients 50 --seconds 1 --runs 3")]
+    Tickets(TicketsArgs),
+    /// What an append and a page ask of DynamoDB, and what it charges
+    ///
+    /// Counts calls and units of appends and pages, at one partition and at five, as DynamoDB itself tells them. Without
+    /// --endpoint it starts DynamoDB Local from the folder that SALTERN_DYNAMODB_LOCAL names (scripts/dynamodb-local
+    /// fetches it).
+    #[cfg(feature = "cloud")]
+    #[command(after_help = "Example:\n  SALTERN_DYNAMODB_LOCAL=$(scripts/dynamodb-local) saltern bench requests")]
+    Requests(RequestsArgs),
     /// The peer of the HTTP measurements: answers every request with the same bytes
     #[command(hide = true)]
     ServeTrivial(TrivialArgs),
@@ -320,6 +338,49 @@ pub(crate) enum Part {
     Writes,
     Reads,
     Hot,
+}
+
+#[cfg(feature = "cloud")]
+#[derive(Debug, Args)]
+pub(crate) struct TicketsArgs {
+    /// Clients that each take one ticket at a time
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) clients: u32,
+    /// Conversations that the tickets are for, chosen at random
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) conversations: u32,
+    /// Use the server at this address, and leave keys there that expire [default: a redis-server of its own]
+    #[arg(long, value_name = "URL")]
+    pub(crate) redis: Option<String>,
+    /// Interleaved runs; the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+    /// Seconds of load per run and side
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) seconds: u32,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(feature = "cloud")]
+#[derive(Debug, Args)]
+pub(crate) struct RequestsArgs {
+    /// Use the DynamoDB at this address, as in http://127.0.0.1:8000 [default: DynamoDB Local of its own]
+    #[arg(long, value_name = "URL")]
+    pub(crate) endpoint: Option<String>,
+    /// Table to use there, made if absent, and left behind
+    #[arg(long, default_value = "saltern-bench", value_name = "NAME")]
+    pub(crate) table: String,
+    /// Messages appended one by one, and as many again in batches of 10, at each n
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    pub(crate) messages: u32,
+    /// Pages of 20 of each kind, at each n
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) pages: u32,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -16,7 +16,7 @@ use saltern_core::rng::SplitMix64;
 use saltern_core::seq::SeqNo;
 use saltern_registry::redis::{RedisOptions, RedisRegistry};
 use saltern_registry::{Registry, RegistryError, ThrottledRow, TicketRequest, Tickets, conformance};
-use servers::{Cluster, ask, keys, options, registry};
+use servers::{Cluster, ask, keys, options, patient, registry};
 use tokio::task::JoinSet;
 
 /// The time limit of a call, which is a second, and what a busy machine adds to it.
@@ -46,21 +46,21 @@ async fn ticket(registry: &RedisRegistry, conversation: &ConversationId) -> Tick
 #[tokio::test(flavor = "multi_thread")]
 async fn conforms_on_a_single_server() {
     let server = Redis::start();
-    conformance::all(Arc::new(registry(&server).await)).await;
+    conformance::all(Arc::new(patient(options(server.url())).await)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conforms_on_a_primary_with_a_replica() {
     let (primary, replica) = (Redis::start(), Redis::start());
     replica.follow(&primary);
-    conformance::all(Arc::new(registry(&primary).await)).await;
+    conformance::all(Arc::new(patient(options(primary.url())).await)).await;
     wait_until("the replica has it all", || keys(&primary) == keys(&replica));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conforms_on_a_cluster() {
     let cluster = Cluster::start();
-    conformance::all(Arc::new(cluster.registry().await)).await;
+    conformance::all(Arc::new(patient(cluster.options()).await)).await;
     assert!(cluster.nodes.iter().all(|node| keys(node) > 0), "conversations are spread");
 }
 

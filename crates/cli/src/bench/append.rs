@@ -27,7 +27,7 @@ pub(super) async fn append(args: &AppendArgs) -> Result<()> {
         bench: "append",
         runs: measure.runs,
         seconds: measure.seconds,
-        content_bytes: measure.scratch.content_bytes,
+        content_bytes: Some(measure.scratch.content_bytes),
         debug_build: cfg!(debug_assertions),
         comparisons,
         how: how(args),

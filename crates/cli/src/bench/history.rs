@@ -61,7 +61,7 @@ pub(super) async fn history(args: &HistoryArgs) -> Result<()> {
         bench: "history",
         runs: measure.runs,
         seconds: measure.seconds,
-        content_bytes: measure.scratch.content_bytes,
+        content_bytes: Some(measure.scratch.content_bytes),
         debug_build: cfg!(debug_assertions),
         comparisons,
         how,

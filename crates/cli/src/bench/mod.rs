@@ -5,6 +5,8 @@
 
 mod append;
 mod child;
+#[cfg(feature = "cloud")]
+mod cloud;
 mod history;
 mod load;
 mod measure;
@@ -41,6 +43,10 @@ pub(crate) async fn bench(command: &BenchCommand) -> Result<()> {
             BenchCommand::History(args) => history::history(args).await,
             BenchCommand::Volume(args) => volume::volume(args).await,
             BenchCommand::Partitions(args) => partitions::partitions(args).await,
+            #[cfg(feature = "cloud")]
+            BenchCommand::Tickets(args) => cloud::tickets(args).await,
+            #[cfg(feature = "cloud")]
+            BenchCommand::Requests(args) => cloud::requests(args).await,
             BenchCommand::ServeTrivial(args) => serve_trivial(args).await,
         }
     };

@@ -11,7 +11,8 @@ pub(super) struct Report {
     pub(super) bench: &'static str,
     pub(super) runs: u32,
     pub(super) seconds: u32,
-    pub(super) content_bytes: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) content_bytes: Option<u32>,
     pub(super) debug_build: bool,
     pub(super) comparisons: Vec<Comparison>,
     pub(super) how: String,

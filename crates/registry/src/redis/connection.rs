@@ -26,6 +26,8 @@ pub(super) enum CallError {
     Late(Duration),
     #[error("redis answered with {0}, which is no seq_no")]
     NoSeqNo(u64),
+    #[error("redis answered with {0} numbers to a request for tickets")]
+    NoTickets(usize),
 }
 
 impl From<CallError> for RegistryError {

@@ -1,14 +1,9 @@
 -- What the scripts that meter share; it stands before them.
 
--- Lua's own way of printing a number loses digits from 10^14 on.
-local function text(number)
-  return string.format('%.0f', number)
-end
-
 -- The server's clock, so that all who ask agree.
 local function now_ms()
   local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
 -- `Meter::add` of the core.

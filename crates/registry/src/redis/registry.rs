@@ -37,11 +37,12 @@ impl RedisRegistry {
     /// opened when they are needed.
     pub async fn connect(options: RedisOptions) -> Result<Self, RegistryError> {
         options.check().map_err(|error| RegistryError(Arc::new(error)))?;
+        let idle_ms = u64::try_from(options.idle_expiry.as_millis()).unwrap_or(u64::MAX).min(IDLE_MS_MAX);
         let shared = Arc::new(Shared {
             connection: Connection::new(&options).map_err(CallError::Redis)?,
             keys: Keys::new(&options.prefix),
-            scripts: Scripts::new(),
-            idle_ms: u64::try_from(options.idle_expiry.as_millis()).unwrap_or(u64::MAX).min(IDLE_MS_MAX),
+            scripts: Scripts::new(idle_ms),
+            idle_ms,
             patience: options.timeout,
         });
         Ok(Self { hot: HotList::start(&shared), shared })
@@ -62,9 +63,11 @@ impl Shared {
         conversation: &ConversationId,
         request: TicketRequest,
     ) -> Result<Option<Ticketed>, CallError> {
+        let count = number(request.count);
         let mut script = self.scripts.tickets.key(self.keys.conversation(conversation));
-        script.arg(number(request.count)).arg(number(request.wcu)).arg(WINDOW_MS).arg(self.idle_ms);
-        self.connection.call::<Option<_>>(Call::Script(&script)).await?.map(Ticketed::read).transpose()
+        script.arg(count).arg(number(request.wcu));
+        let answer = self.connection.call::<Option<Vec<u64>>>(Call::Script(&script)).await?;
+        answer.map(|answer| Ticketed::read(&answer, count)).transpose()
     }
 }
 
@@ -78,8 +81,8 @@ fn number(n: u64) -> u64 {
 impl Registry for RedisRegistry {
     async fn tickets(&self, conversation: &ConversationId, request: TicketRequest) -> Result<Tickets, RegistryError> {
         let Some(done) = self.shared.tickets(conversation, request).await? else { return Ok(Tickets::Absent) };
-        if done.first_of_window {
-            self.hot.tell(Report::new(conversation, done.load));
+        if let Some(load) = done.first_of_window {
+            self.hot.tell(Report::new(conversation, load));
         }
         Ok(done.tickets)
     }

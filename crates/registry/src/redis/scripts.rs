@@ -1,7 +1,7 @@
 //! The scripts, and what they answer.
 
 use redis::Script;
-use saltern_core::meter::Meter;
+use saltern_core::meter::{Meter, WINDOW_MS};
 use saltern_core::seq::SeqNo;
 
 use super::connection::CallError;
@@ -16,9 +16,18 @@ pub(super) struct Scripts {
 }
 
 impl Scripts {
-    pub(super) fn new() -> Self {
+    /// What is idle for so long expires.
+    pub(super) fn new(idle_ms: u64) -> Self {
+        // The expiry moves on with the first ticket of a window alone, and must outlast the others.
+        let expiry_ms = idle_ms + WINDOW_MS;
+        // As part of the text: every argument costs time with every ticket.
+        let tickets = format!(
+            "local window_ms, expiry_ms = {WINDOW_MS}, {expiry_ms}\n{}{}",
+            include_str!("meter.lua"),
+            include_str!("tickets.lua")
+        );
         Self {
-            tickets: Script::new(concat!(include_str!("meter.lua"), include_str!("tickets.lua"))),
+            tickets: Script::new(&tickets),
             install: Script::new(include_str!("install.lua")),
             raise: Script::new(include_str!("raise.lua")),
             throttled: Script::new(concat!(include_str!("meter.lua"), include_str!("throttled.lua"))),
@@ -27,8 +36,9 @@ impl Scripts {
     }
 }
 
-/// Of `tickets.lua`.
-pub(super) type TicketsAnswer = (bool, u64, u64, bool, u64, u64, u64, u64);
+// `tickets.lua` takes the server's second for the window.
+const _: () = assert!(WINDOW_MS == 1_000);
+
 /// Of `look.lua`.
 pub(super) type LookAnswer = (u64, u64, u64, u64, u64, u64, u64, u64, u64);
 
@@ -48,18 +58,27 @@ impl Reading {
 /// What a request for tickets has done to a conversation that is known.
 pub(super) struct Ticketed {
     pub(super) tickets: Tickets,
-    pub(super) load: Reading,
-    /// Nobody else has metered the conversation in this window.
-    pub(super) first_of_window: bool,
+    /// The load, if nobody else has metered the conversation in this window.
+    pub(super) first_of_window: Option<Reading>,
 }
 
 impl Ticketed {
-    pub(super) fn read(answer: TicketsAnswer) -> Result<Self, CallError> {
-        let (issued, next, horizon, first_of_window, now_ms, window, before, present) = answer;
+    /// What `tickets.lua` answers to a request for so many.
+    pub(super) fn read(answer: &[u64], count: u64) -> Result<Self, CallError> {
+        let (next, horizon, first_of_window) = match *answer {
+            [next, horizon] => (next, horizon, None),
+            [next, horizon, now_ms, window, before, present] => {
+                (next, horizon, Some(Reading { meter: Meter { window, before, present }, now_ms }))
+            }
+            _ => return Err(CallError::NoTickets(answer.len())),
+        };
+        let fits = count <= horizon.saturating_sub(next);
         let (next, horizon) = (seq_no(next)?, seq_no(horizon)?);
-        let tickets =
-            if issued { Tickets::Issued { first: next, horizon } } else { Tickets::Exhausted { next, horizon } };
-        Ok(Self { tickets, load: Reading { meter: Meter { window, before, present }, now_ms }, first_of_window })
+        let tickets = match fits {
+            true => Tickets::Issued { first: next, horizon },
+            false => Tickets::Exhausted { next, horizon },
+        };
+        Ok(Self { tickets, first_of_window })
     }
 }
 

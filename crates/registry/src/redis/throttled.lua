@@ -12,5 +12,5 @@ end
 local meter = epoch == newest and { known[2], known[3], known[4] } or {}
 meter = add(meter, tonumber(ARGV[1]), tonumber(ARGV[3]), now_ms())
 redis.call('HSET', KEYS[1],
-  'throttled_epoch', ARGV[2], 'throttled_window', text(meter.window),
-  'throttled_before', text(meter.before), 'throttled_present', text(meter.present))
+  'throttled_epoch', ARGV[2], 'throttled_window', meter.window,
+  'throttled_before', meter.before, 'throttled_present', meter.present)

@@ -1,5 +1,7 @@
 //! Registries on real servers.
 
+use std::time::Duration;
+
 use redis::FromRedisValue;
 use saltern_backends::{Redis, free_port, wait_until};
 use saltern_registry::redis::{RedisOptions, RedisRegistry};
@@ -16,6 +18,12 @@ pub(crate) async fn registry(redis: &Redis) -> RedisRegistry {
 pub(crate) fn ask<T: FromRedisValue>(redis: &Redis, words: &[&str]) -> T {
     let client = redis::Client::open(redis.url()).unwrap();
     redis::cmd(words[0]).arg(&words[1..]).query(&mut client.get_connection().unwrap()).unwrap()
+}
+
+/// One that no busy machine makes late: conformance is not about time.
+pub(crate) async fn patient(mut options: RedisOptions) -> RedisRegistry {
+    options.timeout = Duration::from_secs(30);
+    RedisRegistry::connect(options).await.unwrap()
 }
 
 pub(crate) fn keys(redis: &Redis) -> u64 {
@@ -55,8 +63,12 @@ impl Cluster {
         });
     }
 
-    pub(crate) async fn registry(&self) -> RedisRegistry {
+    pub(crate) fn options(&self) -> RedisOptions {
         let urls = self.nodes.iter().map(Redis::url).collect();
-        RedisRegistry::connect(RedisOptions { urls, cluster: true, ..RedisOptions::default() }).await.unwrap()
+        RedisOptions { urls, cluster: true, ..RedisOptions::default() }
+    }
+
+    pub(crate) async fn registry(&self) -> RedisRegistry {
+        RedisRegistry::connect(self.options()).await.unwrap()
     }
 }

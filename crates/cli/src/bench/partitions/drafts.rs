@@ -12,13 +12,13 @@ const CONTENT_BYTES: usize = 100;
 
 /// Makes messages whose ids never repeat. Two that are new make the same ones. Clones are one maker.
 #[derive(Debug, Clone)]
-pub(super) struct Drafts {
+pub(in crate::bench) struct Drafts {
     body: Arc<Body>,
     issued: Arc<AtomicU64>,
 }
 
 impl Drafts {
-    pub(super) fn new() -> Result<Self> {
+    pub(in crate::bench) fn new() -> Result<Self> {
         let body = Body {
             sender_id: ParticipantId::new("alice")?,
             receiver_id: Some(ParticipantId::new("bob")?),
@@ -29,7 +29,7 @@ impl Drafts {
     }
 
     /// As random as clients' ids are: a design that salts by them must not suffer from a counter's regularity.
-    pub(super) fn next(&self) -> Result<Draft> {
+    pub(in crate::bench) fn next(&self) -> Result<Draft> {
         let mut rng = SplitMix64::new(self.issued.fetch_add(1, Ordering::Relaxed));
         let id = MessageId::new(&format!("{:016x}{:016x}", rng.next_u64(), rng.next_u64()))?;
         Ok(Draft::new(id, Body::clone(&self.body))?)

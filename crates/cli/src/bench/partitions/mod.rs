@@ -1,10 +1,10 @@
 //! `bench partitions`: one hot conversation, Saltern beside the designs that others build, over the same stores.
 
-mod drafts;
+pub(super) mod drafts;
 mod hot;
 mod reads;
 mod report;
-mod setup;
+pub(super) mod setup;
 mod writes;
 
 use anyhow::Result;

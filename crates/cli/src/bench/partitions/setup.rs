@@ -34,7 +34,7 @@ pub(super) fn embedded_store(folder: &Path) -> Result<Arc<EmbeddedStore>> {
     Ok(Arc::new(EmbeddedStore::open(folder, EmbeddedOptions::default())?))
 }
 
-pub(super) fn fixed(n: u16) -> HeatPolicy {
+pub(in crate::bench) fn fixed(n: u16) -> HeatPolicy {
     HeatPolicy { n_min: n, n_max: n, ..HeatPolicy::default() }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn service(store: Arc<dyn Store>, heat: HeatPolicy) -> Conversations 
 }
 
 /// Without its memory of history: every page asks the store.
-pub(super) fn uncached_service(store: Arc<dyn Store>, heat: HeatPolicy) -> Conversations {
+pub(in crate::bench) fn uncached_service(store: Arc<dyn Store>, heat: HeatPolicy) -> Conversations {
     with_settings(store, Config { heat, cache_bytes_max: 0, ..settings() })
 }
 
@@ -56,7 +56,7 @@ fn with_settings(store: Arc<dyn Store>, settings: Config) -> Conversations {
     Conversations::new(store, Arc::new(LocalRegistry::new(CONVERSATIONS_MAX)), settings)
 }
 
-pub(super) fn conversation(name: &str) -> Result<ConversationId> {
+pub(in crate::bench) fn conversation(name: &str) -> Result<ConversationId> {
     Ok(ConversationId::new(name)?)
 }
 
