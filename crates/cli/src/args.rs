@@ -39,7 +39,7 @@ pub(crate) enum Command {
     Serve(ConfigArgs),
     /// Create the tables of the cloud mode
     ///
-    /// Creates the DynamoDB table that the configuration names, billed by use, and waits until it can be used. Safe to
+    /// Creates the DynamoDB tables that the configuration names, billed by use, and waits until they can be used. Safe to
     /// repeat. Needs a binary built with --features cloud, and mode = "cloud".
     #[command(after_help = "Examples:\n  SALTERN_MODE=cloud saltern init\n  \
                             saltern init --warm-writes 20000    ready for a launch, not only after its first hour")]
@@ -52,6 +52,10 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  saltern ramp\n  saltern ramp --fixed-n 1    what happens without salting\n  \
                             saltern ramp --peak 8000 --physical-partitions 50    salts that meet on one partition")]
     Ramp(RampArgs),
+    /// Feed campaign events
+    #[command(subcommand)]
+    #[command(after_help = "Example:\n  saltern campaigns load events.ndjson.gz --url http://127.0.0.1:8080")]
+    Campaigns(CampaignsCommand),
     /// Show how a conversation is laid out
     ///
     /// Show a conversation's head, layout, epochs, partitions and recent gaps. Asks a running server with --url;
@@ -69,6 +73,42 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = "Example:\n  saltern config check")]
     Config(ConfigCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CampaignsCommand {
+    /// Load a file of campaign events, one JSON object per line
+    ///
+    /// Reads plain, gzip and Zstandard files, told apart by their content. Sends to a running server with --url; otherwise
+    /// opens the data folder itself, which works only while no server holds it. Events may come in any order and more
+    /// than once. A load that was interrupted goes on where it was when it is started again: how far it came is kept in
+    /// FILE.progress until it is done. Exit status 1 if events were rejected; these are dead letters then.
+    #[command(after_help = "Example:\n  saltern campaigns load events.ndjson.gz --url http://127.0.0.1:8080")]
+    Load(LoadArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// The file
+    pub(crate) file: PathBuf,
+    /// Send to the server at this address
+    #[arg(long, conflicts_with_all = ["data", "config"])]
+    pub(crate) url: Option<String>,
+    /// API key with the scope `campaigns:write`, if the server wants one
+    #[arg(long, env = KEY_ENV, hide_env_values = true, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// Open this data folder [default: the one that `saltern serve` would use here]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Configuration file that names the data folder
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Begin anew, whatever an earlier load has done
+    #[arg(long)]
+    pub(crate) restart: bool,
+    /// Print one JSON object in the end
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -47,6 +47,34 @@ pub(crate) fn post(path: Uri, json: Bytes) -> Request<Full<Bytes>> {
     request(Method::POST, path, json)
 }
 
+/// One JSON text per line.
+pub(crate) fn post_lines(path: Uri, lines: Bytes) -> Request<Full<Bytes>> {
+    let mut request = request(Method::POST, path, lines);
+    let ndjson = header::HeaderValue::from_static("application/x-ndjson");
+    request.headers_mut().insert(header::CONTENT_TYPE, ndjson);
+    request
+}
+
+/// Adds the API key, if there is one.
+pub(crate) fn authorize(request: &mut Request<Full<Bytes>>, key: Option<&str>) -> Result<()> {
+    if let Some(key) = key {
+        let value = format!("Bearer {key}").parse().context("the API key holds characters that no header can carry")?;
+        request.headers_mut().insert(header::AUTHORIZATION, value);
+    }
+    Ok(())
+}
+
+/// Why a request was refused, as a problem says it.
+pub(crate) fn reason(body: &[u8]) -> String {
+    #[derive(Default, serde::Deserialize)]
+    struct Problem {
+        title: Option<String>,
+        detail: Option<String>,
+    }
+    let problem: Problem = serde_json::from_slice(body).unwrap_or_default();
+    problem.detail.or(problem.title).unwrap_or_else(|| "no reason given".into())
+}
+
 fn request(method: Method, path: Uri, json: Bytes) -> Request<Full<Bytes>> {
     let has_body = method == Method::POST;
     let mut request = Request::new(Full::new(json));

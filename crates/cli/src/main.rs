@@ -2,6 +2,7 @@
 
 mod args;
 mod bench;
+mod campaigns;
 mod config;
 mod histogram;
 mod http;
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Parser as _;
 
-use crate::args::{BenchCommand, Cli, Command, ConfigCommand};
+use crate::args::{BenchCommand, CampaignsCommand, Cli, Command, ConfigCommand};
 use crate::config::Config;
 
 /// Requests are parsed on one thread and freed on another, which the system's allocator is slow at: with it, a quarter of
@@ -47,6 +48,7 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Init(args) => runtime()?.block_on(service::init(&Config::load(&args.config)?, &args)),
         Command::Ramp(args) => runtime()?.block_on(ramp::ramp(&args)),
+        Command::Campaigns(CampaignsCommand::Load(args)) => runtime()?.block_on(campaigns::load(&args)),
         Command::Inspect(args) => runtime()?.block_on(inspect::inspect(&args)),
         Command::Bench(BenchCommand::ServeTrivial(args)) => runtime()?.block_on(bench::serve_trivial(&args)),
         Command::Bench(command) => runtime()?.block_on(bench::bench(&command)),

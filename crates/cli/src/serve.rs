@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, anyhow};
 use prometheus_client::registry::Registry;
-use saltern_server::{Server, ServerConfig};
+use saltern_server::{Server, ServerConfig, Services};
 use saltern_store::embedded::EngineFailure;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
@@ -33,6 +33,7 @@ pub(crate) async fn serve(config: &Config) -> Result<()> {
             failed = service.failure() => {
                 // What is under way cannot succeed any more. Its outcome is unknown, and is answered so.
                 service.conversations.abort();
+                service.campaigns.abort();
                 let _ = failure.set(failed);
             }
         }
@@ -63,7 +64,8 @@ async fn bind(config: &Config, service: &Service, failure: Arc<OnceLock<EngineFa
         (None, Some(missing)) => Err(missing.clone()),
         (None, None) => Ok(()),
     });
-    let server = Server::bind(server_config, service.conversations.clone(), ready, metrics).await?;
+    let services = Services { conversations: service.conversations.clone(), campaigns: service.campaigns.clone() };
+    let server = Server::bind(server_config, services, ready, metrics).await?;
     let url = format!("http://{}", server.local_addr());
     service.announce(&url).context("cannot write into the data folder")?;
     println!("saltern is ready on {url} (data in {})", service.place(config));

@@ -7,16 +7,17 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use prometheus_client::registry::Registry as Metrics;
 use saltern_registry::Registry;
 use saltern_registry::local::LocalRegistry;
+use saltern_service::campaigns::{self, Campaigns};
 use saltern_service::conversations::{self, Conversations};
-use saltern_store::Store;
 #[cfg(feature = "cloud")]
 use saltern_store::dynamodb::Warmth;
-use saltern_store::embedded::{EmbeddedOptions, EmbeddedStore, EngineFailure};
+use saltern_store::embedded::{EmbeddedOptions, EmbeddedStore, EngineFailure, Holder, OpenError};
 use saltern_store::throttled::{PartitionLimits, Throttled};
+use saltern_store::{CampaignStore, Store};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -25,6 +26,7 @@ use crate::config::{Config, Emulate, Mode};
 
 pub(crate) struct Service {
     pub(crate) conversations: Conversations,
+    pub(crate) campaigns: Campaigns,
     backing: Backing,
 }
 
@@ -61,6 +63,14 @@ impl Backing {
         }
     }
 
+    fn campaigns(&self) -> Arc<dyn CampaignStore> {
+        match self {
+            Self::Embedded(store) => store.clone(),
+            #[cfg(feature = "cloud")]
+            Self::Cloud(cloud) => cloud.store.clone(),
+        }
+    }
+
     fn registry(&self, conversations_max: usize) -> Arc<dyn Registry> {
         match self {
             Self::Embedded(_) => Arc::new(LocalRegistry::new(conversations_max)),
@@ -82,11 +92,23 @@ impl Service {
             reads_max: config.limits.reads_max.value.get() as usize,
             conversations_max,
             cache_bytes_max: config.limits.cache_mib.value as usize * 1_024 * 1_024,
-            ..conversations::Config::new(Arc::new(now_ms), now_ms() ^ u64::from(std::process::id()))
+            ..conversations::Config::new(Arc::new(now_ms), jitter_seed())
         };
         let store = limited(backing.store(), &config.emulate);
         let conversations = Conversations::new(store, backing.registry(conversations_max), settings);
-        Ok(Self { conversations, backing })
+        let settings = campaigns::Config::new(Arc::new(now_ms), jitter_seed());
+        let campaigns = Campaigns::new(backing.campaigns(), settings);
+        Ok(Self { conversations, campaigns, backing })
+    }
+
+    /// The same for a command that could as well ask the server that has the folder.
+    pub(crate) async fn open_unserved(config: &Config) -> Result<Self> {
+        Self::open(config).await.map_err(|e| match e.downcast_ref() {
+            Some(OpenError::Locked { folder, holder: Holder { address: Some(url), .. } }) => {
+                anyhow!("folder {} is being served at {url}; ask there with --url {url}", folder.display())
+            }
+            _ => e,
+        })
     }
 
     /// Where the data is, for people.
@@ -94,7 +116,10 @@ impl Service {
         match &self.backing {
             Backing::Embedded(_) => config.data.value.display().to_string(),
             #[cfg(feature = "cloud")]
-            Backing::Cloud(_) => format!("DynamoDB table {}", config.dynamodb.messages_table.value),
+            Backing::Cloud(_) => {
+                let tables = &config.dynamodb;
+                format!("DynamoDB tables {} and {}", tables.messages_table.value, tables.campaigns_table.value)
+            }
         }
     }
 
@@ -109,6 +134,7 @@ impl Service {
 
     pub(crate) fn register_metrics(&self, metrics: &mut Metrics) {
         self.conversations.metrics().register(metrics);
+        self.campaigns.metrics().register(metrics);
         match &self.backing {
             Backing::Embedded(store) => store.metrics().register(metrics),
             #[cfg(feature = "cloud")]
@@ -167,6 +193,11 @@ pub(crate) fn millis(ms: u32) -> Duration {
     Duration::from_millis(ms.into())
 }
 
+/// Differs between servers, so that they do not march in step.
+fn jitter_seed() -> u64 {
+    now_ms() ^ u64::from(std::process::id())
+}
+
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -180,7 +211,8 @@ pub(crate) async fn init(config: &Config, args: &InitArgs) -> Result<()> {
     };
     let warmth = Warmth { reads_per_s: args.warm_reads, writes_per_s: args.warm_writes };
     cloud.store.create_warm_tables(warmth).await?;
-    println!("table {} is ready", config.dynamodb.messages_table.value);
+    let tables = &config.dynamodb;
+    println!("tables {} and {} are ready", tables.messages_table.value, tables.campaigns_table.value);
     Ok(())
 }
 

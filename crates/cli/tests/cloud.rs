@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use deployment::{Deployment, until_ready};
 use saltern_backends::{DynamoLocal, Redis};
 use saltern_core::seq::SeqNo;
+use serde_json::json;
 use support::{Client, PATIENCE, append_body};
 
 const CONVERSATION: &str = "tea #1";
@@ -82,4 +83,29 @@ async fn two_servers_are_one_service_whatever_redis_forgets() {
     for server in servers {
         server.terminate();
     }
+}
+
+/// One table of campaigns beneath two servers.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_servers_share_their_campaigns() {
+    let (dynamodb, redis) = (DynamoLocal::start(), Redis::start());
+    let cloud = Deployment::on(dynamodb.endpoint(), redis.url());
+    cloud.init(&[]);
+    let (one, other) = (cloud.serve_ready().await, cloud.serve_ready().await);
+    let mut writer = Client::connect(one.addr).await.unwrap();
+    let mut reader = Client::connect(other.addr).await.unwrap();
+    let market = json!({"model": "zoned", "time_zone": "Europe/Berlin"});
+    assert_eq!(writer.put("/v1/tenants/de", &market).await.unwrap().status, 200);
+    let event = json!({"tenant": "de", "partner_id": "p", "delivery_areas": ["BER-01"], "ended_areas": ["*"],
+        "boost_score": 1.5, "last_updated": 1_763_200_000_000_i64});
+    let poison = json!({"tenant": "de"});
+    let taken = writer.post("/v1/campaign-events", &json!([event, poison])).await.unwrap().json;
+    assert_eq!((&taken["applied"], &taken["rejected"][0]["index"]), (&json!(1), &json!(1)), "{taken}");
+    let again = reader.post("/v1/campaign-events", &event).await.unwrap().json;
+    assert_eq!(again["stale"], 1, "{again}");
+    let question = json!({"tenant": "de", "district": "BER-01", "partner_ids": ["p", "q"]});
+    let answer = reader.post("/v1/boosts/query", &question).await.unwrap().json;
+    assert_eq!(answer, json!({"boosts": [{"partner_id": "p", "boost_score": 1.5, "area": "BER-01"}], "unread": []}));
+    let letters = reader.get("/v1/dead-letters").await.unwrap().json;
+    assert_eq!(letters["dead_letters"].as_array().unwrap().len(), 1, "{letters}");
 }

@@ -17,7 +17,7 @@ use saltern_service::conversations::{Config, Conversations};
 use saltern_store::dynamodb::{DynamoOptions, DynamoStore};
 use saltern_store::throttled::{PartitionLimits, PartitionLoad, Throttled};
 use tokio::task::JoinSet;
-use tokio::time::interval;
+use tokio::time::{MissedTickBehavior, interval};
 
 const SERVERS: u64 = 3;
 /// A message takes this many write units: DynamoDB Local does not get near 4,000 rows a second, 250 are easy.
@@ -86,6 +86,8 @@ impl Heat {
 
     async fn offer_for(&mut self, wcu_per_s: u64, seconds: u64) {
         let mut ticks = interval(TICK);
+        // A machine that falls behind must not make up for it: that would be another rate.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let ticks_of = |seconds: u64| seconds * 1_000 / u64::try_from(TICK.as_millis()).unwrap();
         for tick in 1..=ticks_of(seconds) {
             ticks.tick().await;

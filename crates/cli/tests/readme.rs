@@ -27,10 +27,9 @@ fn read(document: &Path) -> String {
     std::fs::read_to_string(document).unwrap_or_else(|error| panic!("{}: {error}", document.display()))
 }
 
-/// The only `console` block of a document, from the end of its first line on.
-fn session(document: &str) -> &str {
-    let [_, rest] = document.split("```console").collect::<Vec<_>>()[..] else { panic!("not one console block") };
-    rest.split("\n```").next().unwrap()
+/// Every `console` block of a document, from the end of its first line on.
+fn sessions(document: &str) -> impl Iterator<Item = &str> {
+    document.split("```console").skip(1).map(|rest| rest.split("\n```").next().unwrap())
 }
 
 /// A command begins with `$ ` and goes on while lines end with a backslash; what follows is its output.
@@ -58,7 +57,7 @@ fn the_session_runs_as_it_is_written() {
     let folder = TempDir::new().unwrap();
     let server = Server::start(&folder.path().join("data"));
     let readme = read(&root().join("README.md"));
-    let steps = steps(session(&readme));
+    let steps: Vec<_> = sessions(&readme).flat_map(steps).collect();
     assert!(steps.iter().any(|step| !step.output.is_empty()), "nothing to compare");
     for step in steps {
         assert_eq!(run(&step.command, &server, folder.path()).trim_end(), step.output, "$ {}", step.command);

@@ -65,6 +65,14 @@ id! {
     /// Who sends or receives.
     ParticipantId
 }
+id! {
+    /// Names a market.
+    TenantId
+}
+id! {
+    /// Who is boosted.
+    PartnerId
+}
 
 #[cfg(test)]
 mod tests {

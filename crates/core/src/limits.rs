@@ -41,12 +41,34 @@ pub const VOID_RUN_MIN: u64 = 64;
 /// Void runs that a control record remembers; the shortest go first.
 pub const VOID_RUNS_MAX: usize = 64;
 
+/// Areas of one campaign event, active and ended ones together.
+pub const EVENT_AREAS_MAX: usize = 5_000;
+/// Partners that one lookup may ask about.
+pub const LOOKUP_PARTNERS_MAX: usize = 1_000;
+/// Rows that one batch read may name: DynamoDB's own limit.
+pub const BOOST_BATCH_MAX: usize = 100;
+/// How far ahead of the server's clock an event may be dated.
+pub const EVENT_AHEAD_MAX_MS: i64 = 5 * 60 * 1_000;
+/// The year 2000: no campaign is older, and seconds taken for milliseconds lie before it.
+pub const CAMPAIGN_TIME_MIN_MS: i64 = 946_684_800_000;
+/// Slots that a market may define.
+pub const MARKET_SLOTS_MAX: usize = 100;
+/// The name of a slot, in bytes of UTF-8.
+pub const SLOT_NAME_BYTES_MAX: usize = 64;
+/// Dead letters kept; the oldest go first.
+pub const DEAD_LETTERS_MAX: u64 = 10_000;
+/// What is kept of a rejected event's text, far below DynamoDB's 400 KB for an item.
+pub const DEAD_LETTER_BYTES_MAX: usize = 256 * 1024;
+
 /// DynamoDB's limit on a partition key, which bounds what `enc` may blow ids up to.
 pub const PARTITION_KEY_BYTES_MAX: usize = 2_048;
 
 /// `enc` turns one byte into at most three.
 const ENC_GROWTH: usize = 3;
 const _: () = assert!(2 * ENC_GROWTH * ID_BYTES_MAX + "#id#".len() <= PARTITION_KEY_BYTES_MAX);
+/// DynamoDB's limit on a sort key that is a text.
+const SORT_KEY_BYTES_MAX: usize = 1_024;
+const _: () = assert!(ENC_GROWTH * ID_BYTES_MAX <= SORT_KEY_BYTES_MAX);
 const _: () = assert!(CONTENT_BYTES_MAX * 6 > BODY_BYTES_MAX && CONTENT_BYTES_MAX < BODY_BYTES_MAX);
 const _: () = assert!(PAGE_LIMIT_DEFAULT <= PAGE_LIMIT_MAX);
 const _: () = assert!(PAGE_LIMIT_MAX as u64 <= PAGE_LOOKED_AT_MAX);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prometheus_client::registry::Registry;
+use saltern_service::campaigns::Campaigns;
 use saltern_service::conversations::Conversations;
 
 use crate::auth::Keys;
@@ -15,8 +16,16 @@ use crate::request_id::RequestIds;
 /// Asks whether the process can serve; the error says why it cannot, for people.
 pub type Readiness = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
+/// What the server serves.
+#[derive(Debug, Clone)]
+pub struct Services {
+    pub conversations: Conversations,
+    pub campaigns: Campaigns,
+}
+
 pub(crate) struct App {
     pub(crate) conversations: Conversations,
+    pub(crate) campaigns: Campaigns,
     pub(crate) ready: Readiness,
     pub(crate) registry: Registry,
     pub(crate) keys: Keys,

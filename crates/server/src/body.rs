@@ -1,4 +1,4 @@
-//! Request bodies: JSON, bounded in size and time.
+//! Request bodies, bounded in size and time.
 
 use std::time::Duration;
 
@@ -33,6 +33,14 @@ impl Default for Room {
     }
 }
 
+impl Room {
+    /// Room for this many bytes, as long as it is held.
+    pub(crate) fn take(&self, bytes: usize) -> Result<SemaphorePermit<'_>, Problem> {
+        let kib = u32::try_from(bytes.div_ceil(KIB).max(1)).unwrap_or(u32::MAX);
+        self.0.try_acquire_many(kib).map_err(|_| overloaded())
+    }
+}
+
 pub(crate) struct Limits<'a> {
     pub(crate) bytes_max: usize,
     pub(crate) timeout: Duration,
@@ -47,11 +55,12 @@ pub(crate) struct Received<'a> {
 
 /// The bytes of a JSON body.
 pub(crate) async fn read(request: Request, limits: Limits<'_>) -> Result<Received<'_>, Problem> {
-    check_media_type(request.headers())?;
+    if media_type(request.headers())? != MediaType::Json {
+        return Err(other_type());
+    }
     let declared = request.body().size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
     let expected = declared.map_or(limits.bytes_max, |bytes| bytes.min(limits.bytes_max));
-    let kib = u32::try_from(expected.div_ceil(KIB).max(1)).unwrap_or(u32::MAX);
-    let room = limits.room.0.try_acquire_many(kib).map_err(|_| overloaded())?;
+    let room = limits.room.take(expected)?;
     let awaits_go_ahead = request.headers().contains_key(header::EXPECT);
     let mut body = request.into_body();
     let reading = async {
@@ -72,15 +81,20 @@ pub(crate) async fn read(request: Request, limits: Limits<'_>) -> Result<Receive
 }
 
 pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
-    let Object(value) = serde_json::from_slice(bytes).map_err(|error| {
+    let Object(value) = parse_any(bytes)?;
+    Ok(value)
+}
+
+/// JSON that need not be an object.
+pub(crate) fn parse_any<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| {
         let mut text = format!("body: {error}");
         if let Some((end, _)) = text.char_indices().nth(DETAIL_CHARS_MAX) {
             text.truncate(end);
             text.push('…');
         }
         Problem::invalid(text)
-    })?;
-    Ok(value)
+    })
 }
 
 /// `None` if the body is, or says that it is, longer than allowed.
@@ -100,7 +114,7 @@ async fn collect(body: &mut Body, bytes_max: usize) -> Result<Option<Vec<u8>>, P
     Ok(Some(bytes))
 }
 
-async fn discard(body: &mut Body) {
+pub(crate) async fn discard(body: &mut Body) {
     let mut left = DISCARD_BYTES_MAX;
     while let Some(Ok(frame)) = body.frame().await {
         left = left.saturating_sub(frame.data_ref().map_or(0, bytes::Bytes::len));
@@ -110,18 +124,31 @@ async fn discard(body: &mut Body) {
     }
 }
 
-fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
-    let refuse = |detail| Err(Problem::new(Kind::UnsupportedMediaType, detail));
+/// What a body says it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MediaType {
+    Json,
+    /// One JSON text per line.
+    Ndjson,
+}
+
+pub(crate) fn media_type(headers: &HeaderMap) -> Result<MediaType, Problem> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    let Some(content_type) = text(header::CONTENT_TYPE) else { return refuse("content-type is missing") };
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    if !essence.eq_ignore_ascii_case("application/json") {
-        return refuse("content-type is another");
+    let Some(content_type) = text(header::CONTENT_TYPE) else {
+        return Err(Problem::new(Kind::UnsupportedMediaType, "content-type is missing"));
+    };
+    if text(header::CONTENT_ENCODING).is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
+        return Err(Problem::new(Kind::UnsupportedMediaType, "content-encoding is not supported"));
     }
-    match text(header::CONTENT_ENCODING) {
-        Some(coding) if !coding.eq_ignore_ascii_case("identity") => refuse("content-encoding is not supported"),
-        _ => Ok(()),
+    match content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+        "application/json" => Ok(MediaType::Json),
+        "application/x-ndjson" => Ok(MediaType::Ndjson),
+        _ => Err(other_type()),
     }
+}
+
+fn other_type() -> Problem {
+    Problem::new(Kind::UnsupportedMediaType, "content-type is another")
 }
 
 #[cfg(test)]

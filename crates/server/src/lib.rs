@@ -8,6 +8,7 @@ mod auth;
 mod body;
 mod gate;
 mod metrics;
+mod ndjson;
 mod openapi;
 mod path;
 mod problem;
@@ -17,7 +18,7 @@ mod routes;
 mod server;
 mod wire;
 
-pub use app::Readiness;
+pub use app::{Readiness, Services};
 pub use auth::{ApiKey, Scope, UnknownScope};
 pub use routes::router;
 pub use server::{BindError, Server, ServerConfig};

@@ -28,7 +28,8 @@ pub(crate) struct Endpoint {
 #[openapi(
     info(
         title = "Saltern",
-        description = "Conversations as append logs: dense order, idempotent appends, stable pages. Every failure is a \
+        description = "Conversations as append logs: dense order, idempotent appends, stable pages. Campaigns as exact \
+            lookups: which of these partners are boosted, here and now. Every failure is a \
             problem (RFC 9457) with a stable type; every response carries x-request-id, the client's own if it sent \
             one of 1 to 128 visible ASCII characters. Unknown fields and query parameters are refused. Unknown paths \
             answer 404 `not-found`, known ones with another method 405 `method-not-allowed`."
@@ -40,13 +41,19 @@ pub(crate) struct Endpoint {
         documented::message,
         documented::view,
         documented::hot,
+        documented::query,
+        documented::events,
+        documented::put_tenant,
+        documented::tenant,
+        documented::list,
+        documented::replay,
         documented::healthz,
         documented::readyz,
         documented::metrics,
         documented::openapi,
     ),
     components(schemas(ProblemBody)),
-    tags((name = "messages"), (name = "operations"))
+    tags((name = "messages"), (name = "campaigns"), (name = "operations"))
 )]
 struct Document;
 

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use http::Uri;
-use saltern_core::ids::ConversationId;
+use saltern_core::ids::{ConversationId, TenantId};
 use saltern_core::seq::SeqNo;
 
 use crate::problem::Problem;
@@ -14,10 +14,17 @@ use crate::query;
 /// `/v1/conversations/{conversation_id}/messages/{seq_no}`, split at its slashes.
 const CONVERSATION_ID: usize = 3;
 const SEQ_NO: usize = 5;
+/// `/v1/tenants/{tenant}`
+const TENANT: usize = 3;
 
 pub(crate) fn conversation_id(uri: &Uri) -> Result<ConversationId, Problem> {
     let text = decoded(segment(uri, CONVERSATION_ID), "conversation_id")?;
     ConversationId::new(&text).map_err(|e| Problem::invalid(format!("conversation_id {e}")))
+}
+
+pub(crate) fn tenant(uri: &Uri) -> Result<TenantId, Problem> {
+    let text = decoded(segment(uri, TENANT), "tenant")?;
+    TenantId::new(&text).map_err(|e| Problem::invalid(format!("tenant {e}")))
 }
 
 pub(crate) fn seq_no(uri: &Uri) -> Result<SeqNo, Problem> {

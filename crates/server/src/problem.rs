@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
+use saltern_core::ids::TenantId;
+use saltern_service::campaigns::{CampaignError, LookupError};
 use saltern_service::conversations::RegistryError;
 use saltern_service::conversations::{AppendError, ReadError};
 use serde::{Serialize, Serializer};
@@ -21,6 +23,7 @@ pub(crate) enum Kind {
     Void,
     Pending,
     BeyondHead,
+    UnknownTenant,
     MethodNotAllowed,
     RequestTimeout,
     MessageIdConflict,
@@ -46,6 +49,7 @@ impl Kind {
             Self::Void => "urn:saltern:problem:void",
             Self::Pending => "urn:saltern:problem:pending",
             Self::BeyondHead => "urn:saltern:problem:beyond-head",
+            Self::UnknownTenant => "urn:saltern:problem:unknown-tenant",
             Self::MethodNotAllowed => "urn:saltern:problem:method-not-allowed",
             Self::RequestTimeout => "urn:saltern:problem:request-timeout",
             Self::MessageIdConflict => "urn:saltern:problem:message-id-conflict",
@@ -71,11 +75,12 @@ impl Kind {
             Self::Void => "The seq_no will never hold a message",
             Self::Pending => "The seq_no holds no message yet",
             Self::BeyondHead => "The seq_no is beyond the newest message",
+            Self::UnknownTenant => "The tenant is not known",
             Self::MethodNotAllowed => "The path does not know this method",
             Self::RequestTimeout => "The body took too long to arrive",
             Self::MessageIdConflict => "The message_id stands for another message",
             Self::PayloadTooLarge => "The body is too large",
-            Self::UnsupportedMediaType => "The body must be application/json",
+            Self::UnsupportedMediaType => "The body is of a type that is not taken here",
             Self::DataLoss => "Stored data is missing or damaged",
             Self::Internal => "The server failed",
             Self::Overloaded => "Too many requests are under way",
@@ -92,7 +97,9 @@ impl Kind {
             Self::InvalidRequest => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::Forbidden => StatusCode::FORBIDDEN,
-            Self::NotFound | Self::Void | Self::Pending | Self::BeyondHead => StatusCode::NOT_FOUND,
+            Self::NotFound | Self::Void | Self::Pending | Self::BeyondHead | Self::UnknownTenant => {
+                StatusCode::NOT_FOUND
+            }
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::MessageIdConflict => StatusCode::CONFLICT,
@@ -205,6 +212,43 @@ impl From<ReadError> for Problem {
         };
         problem.caused_by(&error)
     }
+}
+
+/// Of a change to campaigns: it may be sent again, however much of it has happened.
+pub(crate) fn unsettled(error: &CampaignError, detail: impl Into<Cow<'static, str>>) -> Problem {
+    let problem = match error {
+        CampaignError::Unavailable(_) => Problem::new(Kind::OutcomeUnknown, detail),
+        CampaignError::Damaged(_) => damaged(),
+    };
+    problem.caused_by(error)
+}
+
+/// Of a read of campaigns.
+impl From<CampaignError> for Problem {
+    fn from(error: CampaignError) -> Self {
+        let problem = match &error {
+            CampaignError::Unavailable(_) => {
+                Self::new(Kind::StoreUnavailable, "nothing is known to be missing; ask again")
+            }
+            CampaignError::Damaged(_) => damaged(),
+        };
+        problem.caused_by(&error)
+    }
+}
+
+impl From<LookupError> for Problem {
+    fn from(error: LookupError) -> Self {
+        match error {
+            LookupError::UnknownTenant(tenant) => unknown_tenant(&tenant),
+            LookupError::Question(question) => Self::invalid(question.to_string()),
+            LookupError::Overloaded => overloaded(),
+            LookupError::Store(error) => error.into(),
+        }
+    }
+}
+
+pub(crate) fn unknown_tenant(tenant: &TenantId) -> Problem {
+    Problem::new(Kind::UnknownTenant, format!("there is no tenant {tenant:?}; set its market first"))
 }
 
 impl From<RegistryError> for Problem {

@@ -11,7 +11,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
-use saltern_service::conversations::Conversations;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use tower::Service;
 use tracing::{debug, warn};
 
-use crate::app::Readiness;
+use crate::app::{Readiness, Services};
 use crate::auth::ApiKey;
 use crate::routes::router;
 
@@ -79,7 +78,7 @@ pub struct Server {
 impl Server {
     pub async fn bind(
         config: ServerConfig,
-        conversations: Conversations,
+        services: Services,
         ready: Readiness,
         metrics: Registry,
     ) -> Result<Self, BindError> {
@@ -90,7 +89,7 @@ impl Server {
         let failed = |source| BindError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let router = router(&config, conversations, ready, metrics);
+        let router = router(&config, services, ready, metrics);
         Ok(Self { listener, address, router, config })
     }
 

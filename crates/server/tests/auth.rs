@@ -3,7 +3,7 @@
 
 mod harness;
 
-use harness::{BATCH, Harness, MESSAGES, loopback, message, request};
+use harness::{BATCH, BOOSTS, EVENTS, Harness, LETTERS, MESSAGES, REPLAY, event, loopback, message, request};
 use http::{Method, StatusCode};
 use saltern_server::{ApiKey, Scope, ServerConfig};
 use serde_json::json;
@@ -22,6 +22,8 @@ fn config() -> ServerConfig {
     ServerConfig { api_keys: Scope::ALL.map(api_key).to_vec(), ..loopback() }
 }
 
+const TENANT: &str = r#"{"model":"wildcard","time_zone":"UTC"}"#;
+
 fn routes() -> Vec<(Method, &'static str, String, Option<Scope>)> {
     let batch = json!({"messages": [message("m")]}).to_string();
     vec![
@@ -30,6 +32,12 @@ fn routes() -> Vec<(Method, &'static str, String, Option<Scope>)> {
         (Method::GET, MESSAGES, String::new(), Some(Scope::MessagesRead)),
         (Method::GET, "/v1/conversations/c/messages/1", String::new(), Some(Scope::MessagesRead)),
         (Method::GET, "/v1/conversations/c", String::new(), Some(Scope::MessagesRead)),
+        (Method::PUT, "/v1/tenants/at", TENANT.into(), Some(Scope::Admin)),
+        (Method::GET, "/v1/tenants/at", String::new(), Some(Scope::Admin)),
+        (Method::POST, EVENTS, event("at", "p", &["*"]).to_string(), Some(Scope::CampaignsWrite)),
+        (Method::POST, BOOSTS, r#"{"tenant":"at","partner_ids":["p"]}"#.into(), Some(Scope::BoostsRead)),
+        (Method::GET, LETTERS, String::new(), Some(Scope::Admin)),
+        (Method::POST, REPLAY, String::new(), Some(Scope::Admin)),
         (Method::GET, "/v1/hot", String::new(), Some(Scope::Admin)),
         (Method::GET, "/metrics", String::new(), Some(Scope::Admin)),
         (Method::GET, "/healthz", String::new(), None),

@@ -252,7 +252,7 @@ async fn a_server_without_keys_stays_on_loopback() {
         let config = saltern_server::ServerConfig { listen: listen.parse().unwrap(), ..loopback() };
         let registry = prometheus_client::registry::Registry::default();
         let ready = std::sync::Arc::new(|| Ok(()));
-        let bound = saltern_server::Server::bind(config, server.conversations.clone(), ready, registry).await;
+        let bound = saltern_server::Server::bind(config, server.services.clone(), ready, registry).await;
         assert_eq!(bound.is_ok(), allowed, "{listen}");
         assert!(allowed || matches!(bound, Err(saltern_server::BindError::Open(_))));
     }

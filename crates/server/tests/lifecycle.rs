@@ -130,7 +130,7 @@ async fn a_shutdown_does_not_wait_beyond_its_grace() {
 async fn an_unready_server_says_why() {
     let server = Harness::open().await;
     let ready = std::sync::Arc::new(|| Err("the store is still opening".to_owned()));
-    let router = saltern_server::router(&loopback(), server.conversations.clone(), ready, Registry::default());
+    let router = saltern_server::router(&loopback(), server.services.clone(), ready, Registry::default());
     let answer = router.oneshot(request(Method::GET, "/readyz", "")).await.unwrap();
     assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
     let body = answer.into_body().collect().await.unwrap().to_bytes();

@@ -1,6 +1,7 @@
-//! The store port, its adapters (`memory`, `embedded` and, as a feature, `dynamodb`), its decorators (`throttled`,
-//! `faulty`, `counted`), and the conformance suite that binds every one of them to the port's contract.
+//! The store ports, their adapters (`memory`, `embedded` and, as a feature, `dynamodb`), their decorators (`throttled`,
+//! `faulty`, `counted`), and the conformance suites that bind every one of them to its port's contract.
 
+pub mod campaigns;
 pub mod conformance;
 pub mod counted;
 #[cfg(feature = "dynamodb")]
@@ -12,6 +13,7 @@ mod misuse;
 pub mod port;
 pub mod throttled;
 
+pub use campaigns::{BoostPut, CampaignStore, MarketPut, MarketRecord};
 pub use port::{
     Capabilities, Cause, Condition, Consistency, Put, PutOutcome, Query, QueryPage, Store, StoreError, query_all,
 };

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use saltern_core::limits::BOOST_BATCH_MAX;
+
 use crate::port::{Put, StoreError};
 
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +13,8 @@ pub(crate) enum Misuse {
     NoAtomicPuts,
     #[error("the same key twice in one put_all")]
     SameKeyTwice,
+    #[error("a batch of {0} keys, at most {BOOST_BATCH_MAX} are allowed")]
+    BatchTooLarge(usize),
 }
 
 impl From<Misuse> for StoreError {
@@ -29,4 +33,8 @@ pub(crate) fn keys_differ(puts: &[Put]) -> Result<(), Misuse> {
         }
     };
     if repeated { Err(Misuse::SameKeyTwice) } else { Ok(()) }
+}
+
+pub(crate) fn batch_fits(keys: usize) -> Result<(), Misuse> {
+    if keys > BOOST_BATCH_MAX { Err(Misuse::BatchTooLarge(keys)) } else { Ok(()) }
 }

@@ -68,10 +68,11 @@ pub(crate) struct Timeouts {
     pub(crate) shutdown_ms: Setting<NonZeroU32>,
 }
 
-/// Where conversations are kept in cloud mode. Empty means: as AWS's own tools find it.
+/// Where conversations and campaigns are kept in cloud mode. Empty means: as AWS's own tools find it.
 #[derive(Debug)]
 pub(crate) struct DynamoDb {
     pub(crate) messages_table: Setting<String>,
+    pub(crate) campaigns_table: Setting<String>,
     pub(crate) endpoint: Setting<String>,
     pub(crate) region: Setting<String>,
     /// How long a retry is known to be the same message.
@@ -105,6 +106,7 @@ impl Default for Config {
             mode: Setting::default_of(Mode::Embedded),
             dynamodb: DynamoDb {
                 messages_table: Setting::default_of("saltern-messages".into()),
+                campaigns_table: Setting::default_of("saltern-campaigns".into()),
                 endpoint: Setting::default_of(String::new()),
                 region: Setting::default_of(String::new()),
                 claim_days: count(7),
@@ -164,7 +166,7 @@ impl Config {
     }
 
     /// Every setting but the API keys, by its key, in the order people read them.
-    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 24] {
+    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 25] {
         [
             ("listen", &mut self.listen),
             ("data", &mut self.data),
@@ -183,6 +185,7 @@ impl Config {
             ("emulate.physical_partitions", &mut self.emulate.physical_partitions),
             ("emulate.burst_s", &mut self.emulate.burst_s),
             ("dynamodb.messages_table", &mut self.dynamodb.messages_table),
+            ("dynamodb.campaigns_table", &mut self.dynamodb.campaigns_table),
             ("dynamodb.endpoint", &mut self.dynamodb.endpoint),
             ("dynamodb.region", &mut self.dynamodb.region),
             ("dynamodb.claim_days", &mut self.dynamodb.claim_days),

@@ -1,13 +1,12 @@
 //! Where the answer comes from: a running server, or the folder itself.
 
-use anyhow::{Context, Result, anyhow, bail};
-use hyper::{StatusCode, header};
+use anyhow::{Context, Result, bail};
+use hyper::StatusCode;
 use saltern_core::ids::ConversationId;
 use saltern_core::layout::Epoch;
 use saltern_core::page::{Gap, GapState};
 use saltern_core::seq::{SeqNo, SeqRange};
 use saltern_service::conversations::View;
-use saltern_store::embedded::{Holder, OpenError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -52,12 +51,6 @@ enum WireState {
     Pending,
 }
 
-#[derive(Deserialize)]
-struct WireProblem {
-    title: Option<String>,
-    detail: Option<String>,
-}
-
 pub(super) async fn server(url: &str, key: Option<&str>, conversation: &ConversationId) -> Result<Option<View>> {
     let stream = ServerUrl::parse(url)?.connect().await?;
     let path = http::conversation_path(conversation.as_str());
@@ -75,18 +68,12 @@ pub(super) async fn server(url: &str, key: Option<&str>, conversation: &Conversa
 
 async fn ask<T: DeserializeOwned>(sender: &mut Sender, path: &str, key: Option<&str>) -> Result<Option<T>> {
     let mut request = http::get(path.parse()?);
-    if let Some(key) = key {
-        let value = format!("Bearer {key}").parse().context("the API key holds characters that no header can carry")?;
-        request.headers_mut().insert(header::AUTHORIZATION, value);
-    }
+    http::authorize(&mut request, key)?;
     let (status, body) = http::send(sender, request).await?;
     match status {
         StatusCode::OK => Ok(Some(serde_json::from_slice(&body).context("not an answer of a Saltern server")?)),
         StatusCode::NOT_FOUND => Ok(None),
-        _ => {
-            let problem = serde_json::from_slice(&body).unwrap_or(WireProblem { title: None, detail: None });
-            bail!("{status}: {}", problem.detail.or(problem.title).unwrap_or_else(|| "no reason given".into()))
-        }
+        _ => bail!("{status}: {}", http::reason(&body)),
     }
 }
 
@@ -127,12 +114,7 @@ pub(super) async fn folder(args: &InspectArgs, conversation: &ConversationId) ->
     {
         bail!("there is no data in {}; name a folder with --data, or a server with --url", folder.display());
     }
-    let service = Service::open(&config).await.map_err(|e| match e.downcast_ref() {
-        Some(OpenError::Locked { folder, holder: Holder { address: Some(url), .. } }) => {
-            anyhow!("folder {} is being served at {url}; ask there with --url {url}", folder.display())
-        }
-        _ => e,
-    })?;
+    let service = Service::open_unserved(&config).await?;
     let view = service.conversations.view(conversation).await;
     service.close().await;
     Ok(view?)

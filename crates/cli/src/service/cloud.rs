@@ -33,10 +33,12 @@ impl Cloud {
         let named = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let store = DynamoStore::connect(DynamoOptions {
             messages_table: dynamodb.messages_table.value.clone(),
+            campaigns_table: dynamodb.campaigns_table.value.clone(),
             endpoint: named(&dynamodb.endpoint.value),
             region: named(&dynamodb.region.value),
             claim_ttl: DAY * dynamodb.claim_days.value.get(),
             call_timeout: millis(dynamodb.call_ms.value.get()),
+            ..DynamoOptions::default()
         });
         let registry = RedisRegistry::connect(RedisOptions {
             urls: redis.url.value.0.split(',').map(str::to_owned).collect(),
@@ -50,7 +52,7 @@ impl Cloud {
         })
     }
 
-    /// Ready as long as the table is there and the registry has been reached once: reads go on without it (I5), so its
+    /// Ready as long as the tables are there and the registry has been reached once: reads go on without it (I5), so its
     /// absence later on is no reason to turn them away.
     pub(super) fn watch_readiness(&self) -> watch::Receiver<Option<String>> {
         let (missing, watched) = watch::channel(Some("not looked at yet".to_owned()));
@@ -62,7 +64,7 @@ impl Cloud {
                 if *missing.borrow() != found {
                     match &found {
                         Some(missing) => warn!(missing, "not ready"),
-                        None => info!("ready: table and registry are there"),
+                        None => info!("ready: tables and registry are there"),
                     }
                 }
                 missing.send_replace(found);

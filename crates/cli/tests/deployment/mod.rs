@@ -30,7 +30,7 @@ impl Deployment {
     pub(crate) fn init(&self, flags: &[&str]) {
         let output = self.command("init").args(flags).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert_eq!(output.stdout, b"table saltern-messages is ready\n");
+        assert_eq!(output.stdout, b"tables saltern-messages and saltern-campaigns are ready\n");
     }
 
     /// A server that answers, ready or not.

@@ -68,6 +68,14 @@ impl Client {
         self.send(Method::GET, path, None).await
     }
 
+    pub async fn put(&mut self, path: &str, body: &Value) -> Result<Answer, Lost> {
+        self.send(Method::PUT, path, Some(body)).await
+    }
+
+    pub async fn post(&mut self, path: &str, body: &Value) -> Result<Answer, Lost> {
+        self.send(Method::POST, path, Some(body)).await
+    }
+
     pub async fn append(&mut self, conversation: &str, body: &Value) -> Result<Answer, Lost> {
         self.send(Method::POST, &format!("{}/messages", path(conversation)), Some(body)).await
     }

@@ -1,8 +1,12 @@
 //! The routes, each with its gate.
 
+mod boosts;
+mod campaign_events;
 mod conversations;
+mod dead_letters;
 mod messages;
 mod ops;
+mod tenants;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -14,11 +18,10 @@ use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter};
 use http::{HeaderValue, StatusCode, header};
 use prometheus_client::registry::Registry;
-use saltern_service::conversations::Conversations;
 use serde::Serialize;
 use utoipa::openapi::path::HttpMethod;
 
-use crate::app::{App, Readiness};
+use crate::app::{App, Readiness, Services};
 use crate::auth::{Keys, Scope};
 use crate::body::Room;
 use crate::gate::{Admission, Answer, Gate};
@@ -30,16 +33,21 @@ use crate::server::ServerConfig;
 
 pub(crate) mod documented {
     //! What `utoipa` made of the handlers.
+    pub(crate) use super::boosts::__path_query;
+    pub(crate) use super::campaign_events::__path_events;
     pub(crate) use super::conversations::{__path_hot, __path_view};
+    pub(crate) use super::dead_letters::{__path_list, __path_replay};
     pub(crate) use super::messages::{__path_append, __path_append_batch, __path_message, __path_page};
     pub(crate) use super::ops::{__path_healthz, __path_metrics, __path_openapi, __path_readyz};
+    pub(crate) use super::tenants::{__path_put_tenant, __path_tenant};
 }
 
 /// The whole HTTP interface. HTTP metrics are registered with `registry`, which is what `/metrics` shows.
-pub fn router(config: &ServerConfig, conversations: Conversations, ready: Readiness, mut registry: Registry) -> Router {
+pub fn router(config: &ServerConfig, services: Services, ready: Readiness, mut registry: Registry) -> Router {
     let metrics = HttpMetrics::register(&mut registry);
     let app = Arc::new(App {
-        conversations,
+        conversations: services.conversations,
+        campaigns: services.campaigns,
         ready,
         registry,
         keys: Keys::new(&config.api_keys),
@@ -57,6 +65,13 @@ pub fn router(config: &ServerConfig, conversations: Conversations, ready: Readin
     routes.add::<documented::__path_message, _, _>(read, messages::MESSAGE_PROBLEMS, messages::message);
     routes.add::<documented::__path_view, _, _>(read, conversations::VIEW_PROBLEMS, conversations::view);
     routes.add::<documented::__path_hot, _, _>(admin, conversations::HOT_PROBLEMS, conversations::hot);
+    let (lookups, feeds) = (Some(Scope::BoostsRead), Some(Scope::CampaignsWrite));
+    routes.add::<documented::__path_query, _, _>(lookups, boosts::QUERY_PROBLEMS, boosts::query);
+    routes.add::<documented::__path_events, _, _>(feeds, campaign_events::PROBLEMS, campaign_events::events);
+    routes.add::<documented::__path_put_tenant, _, _>(admin, tenants::PUT_PROBLEMS, tenants::put_tenant);
+    routes.add::<documented::__path_tenant, _, _>(admin, tenants::GET_PROBLEMS, tenants::tenant);
+    routes.add::<documented::__path_list, _, _>(admin, dead_letters::LIST_PROBLEMS, dead_letters::list);
+    routes.add::<documented::__path_replay, _, _>(admin, dead_letters::REPLAY_PROBLEMS, dead_letters::replay);
     routes.add::<documented::__path_metrics, _, _>(admin, ops::METRICS_PROBLEMS, ops::metrics);
     routes.add::<documented::__path_healthz, _, _>(None, ops::PROBLEMS, ops::healthz);
     routes.add::<documented::__path_readyz, _, _>(None, ops::READYZ_PROBLEMS, ops::readyz);

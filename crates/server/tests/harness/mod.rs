@@ -17,8 +17,10 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use prometheus_client::registry::Registry;
 use saltern_registry::faulty::{FaultyRegistry, RegistryFaultPlan};
-use saltern_server::{Server, ServerConfig};
+use saltern_server::{Server, ServerConfig, Services};
+use saltern_service::campaigns::{self, Campaigns};
 use saltern_service::conversations::{Config, Conversations};
+use saltern_store::campaigns::faulty::{CampaignFaultPlan, FaultyCampaigns};
 use saltern_store::faulty::{FaultPlan, Faulty};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -26,9 +28,16 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) const MESSAGES: &str = "/v1/conversations/c/messages";
 pub(crate) const BATCH: &str = "/v1/conversations/c/messages/batch";
+pub(crate) const EVENTS: &str = "/v1/campaign-events";
+pub(crate) const BOOSTS: &str = "/v1/boosts/query";
+pub(crate) const LETTERS: &str = "/v1/dead-letters";
+pub(crate) const REPLAY: &str = "/v1/dead-letters/replay";
+
+/// The servers' clock.
+pub(crate) const NOW_MS: u64 = 1_763_200_000_000;
 
 /// What a request may take. Servers of their own need more than memory does.
-const DEADLINE: Duration = Duration::from_millis(if cfg!(feature = "cloud-tests") { 3_000 } else { 300 });
+const DEADLINE: Duration = Duration::from_millis(if cfg!(feature = "cloud-tests") { 5_000 } else { 300 });
 
 pub(crate) struct Harness {
     pub(crate) address: SocketAddr,
@@ -36,13 +45,23 @@ pub(crate) struct Harness {
     fresh: String,
     pub(crate) store: Faulty,
     pub(crate) registry: Arc<FaultyRegistry>,
-    pub(crate) conversations: Conversations,
+    pub(crate) services: Services,
+    pub(crate) campaign_store: FaultyCampaigns,
     pub(crate) stop: CancellationToken,
     pub(crate) running: tokio::task::JoinHandle<()>,
 }
 
 pub(crate) fn loopback() -> ServerConfig {
     ServerConfig::new("127.0.0.1:0".parse().unwrap())
+}
+
+fn campaign_config() -> campaigns::Config {
+    campaigns::Config {
+        put_deadline: DEADLINE,
+        lookup_deadline: DEADLINE,
+        market_staleness: Duration::from_millis(50),
+        ..campaigns::Config::new(Arc::new(|| NOW_MS), 1)
+    }
 }
 
 impl Harness {
@@ -56,23 +75,32 @@ impl Harness {
         let store = Faulty::new(Arc::clone(&beneath.store), 1, FaultPlan::default());
         let registry = FaultyRegistry::new(Arc::clone(&beneath.registry), 1, RegistryFaultPlan::default());
         let registry = Arc::new(registry);
-        let mut service = Config::new(Arc::new(|| 1_763_200_000_000), 1);
+        let mut service = Config::new(Arc::new(|| NOW_MS), 1);
         service.append_deadline = DEADLINE;
         service.read_deadline = DEADLINE;
         adjust(&mut service);
         let conversations = Conversations::new(Arc::new(store.clone()), registry.clone(), service);
         let mut metrics = Registry::with_prefix("saltern");
         conversations.metrics().register(&mut metrics);
+        let campaign_store = FaultyCampaigns::new(Arc::clone(&beneath.campaigns), 1, CampaignFaultPlan::default());
+        let campaigns = Campaigns::new(Arc::new(campaign_store.clone()), campaign_config());
+        campaigns.metrics().register(&mut metrics);
+        let services = Services { conversations, campaigns };
         let ready = Arc::new(|| Ok(()));
-        let server = Server::bind(config, conversations.clone(), ready, metrics).await.unwrap();
+        let server = Server::bind(config, services.clone(), ready, metrics).await.unwrap();
         let (address, stop) = (server.local_addr(), CancellationToken::new());
         let running = tokio::spawn(server.run(stop.clone().cancelled_owned()));
-        Self { address, beneath, fresh, store, registry, conversations, stop, running }
+        Self { address, beneath, fresh, store, registry, services, campaign_store, stop, running }
     }
 
     /// Tells two moments apart between which anything was written.
     pub(crate) fn mark(&self) -> String {
         (self.beneath.mark)()
+    }
+
+    /// Rows of boosts that have been written, each counted once for all its writes; `None` where nobody counts them.
+    pub(crate) fn boosts(&self) -> Option<usize> {
+        (self.beneath.boosts)()
     }
 
     /// Whether nothing has been written yet.
@@ -102,6 +130,20 @@ impl Harness {
         self.send(request(Method::POST, path, body)).await
     }
 
+    pub(crate) async fn put(&self, path: &str, body: impl Into<Bytes>) -> Reply {
+        self.send(request(Method::PUT, path, body)).await
+    }
+
+    /// A zoned market `de` and a wildcard market `at`, both in Berlin's time, with `lunch`.
+    pub(crate) async fn markets(&self) {
+        for (tenant, model) in [("de", "zoned"), ("at", "wildcard")] {
+            let body =
+                json!({"model": model, "time_zone": "Europe/Berlin", "time_slots": {"lunch": ["11:00", "15:00"]}});
+            let reply = self.put(&format!("/v1/tenants/{tenant}"), body.to_string()).await;
+            assert_eq!(reply.status, StatusCode::OK);
+        }
+    }
+
     /// Appends `m1` … `m<count>` to `c`.
     pub(crate) async fn fill(&self, count: usize) {
         for i in 1..=count {
@@ -118,6 +160,11 @@ pub(crate) fn request(method: Method, path: &str, body: impl Into<Bytes>) -> Req
         request = request.header("content-type", "application/json");
     }
     request.body(Full::new(body)).unwrap()
+}
+
+/// An active campaign of a partner in these areas.
+pub(crate) fn event(tenant: &str, partner: &str, areas: &[&str]) -> Value {
+    json!({"tenant": tenant, "partner_id": partner, "delivery_areas": areas, "boost_score": 1.5, "last_updated": NOW_MS})
 }
 
 pub(crate) fn message(message_id: &str) -> Value {

@@ -12,8 +12,7 @@ use saltern_core::seq::SeqNo;
 use saltern_registry::RegistryError;
 use saltern_store::StoreError;
 
-/// A clock that people set: milliseconds since 1970. Only for `ingested_at` and the pace of leases, never for order.
-pub type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
+use crate::WallClock;
 
 /// The settings of the conversation service.
 #[derive(Clone)]
@@ -33,6 +32,7 @@ pub struct Config {
     pub cache_bytes_max: usize,
     /// Conversations remembered (layout, frontier); the idlest are forgotten first.
     pub conversations_max: usize,
+    /// Only for `ingested_at` and the pace of leases, never for order.
     pub wall_clock: WallClock,
     /// Where the jitter of pauses starts: differs between servers, so that they do not march in step.
     pub jitter_seed: u64,

@@ -18,7 +18,7 @@ mod unstoppable;
 use std::fmt;
 use std::sync::Arc;
 
-pub use api::{AppendError, Appended, Config, HotConversation, Lookup, ReadError, View, WallClock};
+pub use api::{AppendError, Appended, Config, HotConversation, Lookup, ReadError, View};
 pub use metrics::Metrics;
 pub use sabotage::Sabotage;
 use saltern_core::ids::ConversationId;
@@ -40,8 +40,8 @@ use self::metrics::AppendResult;
 use self::recent::Recent;
 use self::rows::RowCache;
 use self::sealer::Watched;
-use self::settle::Jitter;
 use self::unstoppable::Unstoppable;
+use crate::backoff::Jitter;
 
 /// Conversations that may be synced at once, so that a registry failover does not become a flood of reads.
 const SYNCS_MAX: usize = 64;

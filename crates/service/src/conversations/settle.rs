@@ -1,13 +1,10 @@
 //! Store calls with deadlines: what may be tried again is tried again, on the same key, until time is up.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use saltern_core::cost::write_units;
 use saltern_core::key::Key;
 use saltern_core::record::Record;
-use saltern_core::rng::SplitMix64;
 use saltern_core::seq::SeqNo;
 use saltern_registry::ThrottledRow;
 use saltern_store::{Consistency, Put, PutOutcome, Query, StoreError, query_all};
@@ -17,29 +14,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::Inner;
 use super::known::Known;
 
-const BACKOFF_FIRST: Duration = Duration::from_millis(4);
-const BACKOFF_MAX: Duration = Duration::from_millis(400);
-
 #[derive(Debug, thiserror::Error)]
 #[error("deadline passed")]
 pub(super) struct DeadlinePassed;
-
-/// Pauses between attempts: doubling, each between half and all of its length, so that many do not march in step.
-#[derive(Debug)]
-pub(super) struct Jitter(AtomicU64);
-
-impl Jitter {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(AtomicU64::new(seed))
-    }
-
-    fn pause(&self, attempt: u32) -> Duration {
-        let full = BACKOFF_FIRST.saturating_mul(1 << attempt.min(10)).min(BACKOFF_MAX);
-        let micros = u64::try_from(full.as_micros()).unwrap_or(u64::MAX);
-        let mut rng = SplitMix64::new(self.0.fetch_add(1, Ordering::Relaxed));
-        Duration::from_micros(micros / 2 + rng.below(micros / 2 + 1))
-    }
-}
 
 /// The attempts at one store call. The last error stands for all of them, but a write that may have happened once
 /// stays `Unknown`.

@@ -1,11 +1,14 @@
 use std::time::Duration;
 
+use saltern_core::limits::DEAD_LETTERS_MAX;
+
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Which table, where, and how long to wait for it.
+/// Which tables, where, and how long to wait for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DynamoOptions {
     pub messages_table: String,
+    pub campaigns_table: String,
     /// Address of a compatible server, as in `http://127.0.0.1:8000`. Without it the address follows from the region.
     pub endpoint: Option<String>,
     /// Without it the usual chain decides: environment, profile, the machine's own.
@@ -14,16 +17,20 @@ pub struct DynamoOptions {
     pub claim_ttl: Duration,
     /// Time of one call, from its first byte to its answer.
     pub call_timeout: Duration,
+    /// Dead letters kept; the oldest go first. Always the same for one table.
+    pub dead_letters_max: u64,
 }
 
 impl Default for DynamoOptions {
     fn default() -> Self {
         Self {
             messages_table: "saltern-messages".into(),
+            campaigns_table: "saltern-campaigns".into(),
             endpoint: None,
             region: None,
             claim_ttl: 7 * DAY,
             call_timeout: Duration::from_secs(2),
+            dead_letters_max: DEAD_LETTERS_MAX,
         }
     }
 }

@@ -19,21 +19,31 @@ use super::{ConnectError, connect};
 use crate::misuse::Misuse;
 use crate::port::{Capabilities, Condition, Consistency, Put, PutOutcome, Query, QueryPage, Store, StoreError};
 
-/// The messages table. Clones share their connections and counts.
+/// Both tables. Clones share their connections and counts.
 #[derive(Debug, Clone)]
 pub struct DynamoStore {
     pub(super) client: Client,
+    /// Of messages.
     pub(super) table: String,
+    pub(super) campaigns_table: String,
+    pub(super) dead_letters_max: u64,
     pub(super) metrics: DynamoMetrics,
     claim_ttl: Duration,
 }
 
 impl DynamoStore {
-    /// Does not ask whether the table is there; `check` does.
+    /// Does not ask whether the tables are there; `check` does.
     pub async fn connect(options: DynamoOptions) -> Result<Self, ConnectError> {
         let client = connect::client(&options).await?;
         let metrics = DynamoMetrics::default();
-        Ok(Self { client, table: options.messages_table, metrics, claim_ttl: options.claim_ttl })
+        Ok(Self {
+            client,
+            table: options.messages_table,
+            campaigns_table: options.campaigns_table,
+            dead_letters_max: options.dead_letters_max.max(1),
+            metrics,
+            claim_ttl: options.claim_ttl,
+        })
     }
 
     #[must_use]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fjall::Slice;
+use saltern_core::campaigns::Rank;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::codec;
@@ -32,10 +33,34 @@ pub(super) struct Request {
 pub(super) struct Write {
     pub(super) space: Space,
     pub(super) key: Slice,
-    pub(super) value: Slice,
-    pub(super) condition: Condition,
+    /// `None` removes the row.
+    pub(super) value: Option<Slice>,
+    pub(super) premise: Premise,
     /// What the caller found there, if it looked.
     pub(super) found: Option<Found>,
+}
+
+/// What a write is conditional on.
+pub(super) enum Premise {
+    Row(Condition),
+    /// No boost under the key, or one of lower rank.
+    Outranks(Rank),
+    /// Nothing. Only for removals, and keys that nobody else writes.
+    Nothing,
+}
+
+impl Premise {
+    fn holds(&self, present: Option<&[u8]>) -> Result<bool, StoreError> {
+        Ok(match self {
+            Self::Row(condition) => condition.holds(present.map(codec::version).transpose()?),
+            Self::Outranks(rank) => present.map(codec::rank).transpose()?.is_none_or(|present| *rank > present),
+            Self::Nothing => true,
+        })
+    }
+
+    fn is_absent(&self) -> bool {
+        matches!(self, Self::Row(Condition::Absent))
+    }
 }
 
 /// Rows in the way travel as bytes: to decode them is the caller's work.
@@ -60,7 +85,7 @@ pub(super) struct Committer {
 struct Batch {
     /// What later requests of the same batch must already see. One value per key: the engine numbers a batch as a
     /// whole, and could not tell two writes of one key apart.
-    written: HashMap<(Space, Slice), Slice>,
+    written: HashMap<(Space, Slice), Option<Slice>>,
     bytes: usize,
     answers: Vec<(oneshot::Sender<Answer>, Answer)>,
 }
@@ -117,7 +142,7 @@ impl Committer {
         {
             for write in request.writes {
                 self.tops.written(write.space, &write.key);
-                batch.bytes += write.key.len() + write.value.len();
+                batch.bytes += write.key.len() + write.value.as_ref().map_or(0, |value| value.len());
                 batch.written.insert((write.space, write.key), write.value);
             }
         }
@@ -128,18 +153,18 @@ impl Committer {
     }
 
     fn judge(&mut self, write: &Write, batch: &Batch) -> Result<Verdict, StoreError> {
-        if write.condition == Condition::Absent && self.tops.proves_absent(&self.engine, write.space, &write.key)? {
+        if write.premise.is_absent() && self.tops.proves_absent(&self.engine, write.space, &write.key)? {
             return Ok(Verdict::Applied);
         }
         let present = match batch.written.get(&(write.space, write.key.clone())) {
-            Some(row) => Some(row.clone()),
+            Some(row) => row.clone(),
             None => match &write.found {
                 Some(found) if self.latest.confirms(&write.key, found) => found.row.clone(),
                 _ => self.engine.space(write.space).get(&write.key).map_err(read_failed)?,
             },
         };
-        let version = present.as_deref().map(codec::version).transpose()?;
-        Ok(if write.condition.holds(version) { Verdict::Applied } else { Verdict::Refused(present) })
+        let holds = write.premise.holds(present.as_deref())?;
+        Ok(if holds { Verdict::Applied } else { Verdict::Refused(present) })
     }
 
     fn commit(&mut self, batch: Batch) {
@@ -150,8 +175,8 @@ impl Committer {
                 batch.written.into_iter().map(|((space, key), value)| (space, key, value)).collect();
             // Neighbours find each other's way through the engine's memory still warm.
             writes.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-            let claims = writes.iter().filter(|(space, ..)| *space == Space::Claims).map(|(_, key, _)| key.clone());
-            let claims = claims.collect();
+            let looked_up = writes.iter().filter(|(space, ..)| *space != Space::Rows).map(|(_, key, _)| key.clone());
+            let looked_up = looked_up.collect();
             if let Err(failure) = self.engine.commit(writes) {
                 let unknown = StoreError::Unknown(Arc::new(failure.clone()));
                 self.fail(failure);
@@ -160,7 +185,7 @@ impl Committer {
                 }
                 return;
             }
-            self.latest.committed(claims);
+            self.latest.committed(looked_up);
             self.metrics.committed(requests, began.elapsed());
         }
         for (answer, verdicts) in batch.answers {

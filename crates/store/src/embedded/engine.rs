@@ -1,4 +1,4 @@
-//! The engine as we use it: two keyspaces in a sub-folder, synced batches, and no wait without an end.
+//! The engine as we use it: three keyspaces in a sub-folder, synced batches, and no wait without an end.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -27,6 +27,7 @@ pub(super) struct Engine {
     db: Database,
     rows: Keyspace,
     claims: Keyspace,
+    campaigns: Keyspace,
     probe: Arc<Probe>,
 }
 
@@ -66,31 +67,40 @@ impl Engine {
         // Nearly every claim is new, so nearly every look for one should end at a filter.
         let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::FalsePositiveRate(0.001));
         let claims = db.keyspace("claims", || base().filter_policy(FilterPolicy::all(filter)))?;
-        Ok(Self { db, rows, claims, probe })
+        // Most partners that a search asks about are not boosted.
+        let campaigns = db.keyspace("campaigns", || base().filter_policy(FilterPolicy::all(filter)))?;
+        Ok(Self { db, rows, claims, campaigns, probe })
     }
 
     pub(super) fn space(&self, space: Space) -> &Keyspace {
         match space {
             Space::Rows => &self.rows,
             Space::Claims => &self.claims,
+            Space::Campaigns => &self.campaigns,
         }
     }
 
-    pub(super) fn commit(&self, writes: Vec<(Space, Slice, Slice)>) -> Result<(), EngineFailure> {
-        self.wait_until_ready()?;
+    /// A key without a value is removed.
+    pub(super) fn commit(&self, writes: Vec<(Space, Slice, Option<Slice>)>) -> Result<(), EngineFailure> {
+        self.wait_until_ready(&writes)?;
         let mut batch = fjall::OwnedWriteBatch::with_capacity(self.db.clone(), writes.len())
             .durability(Some(PersistMode::SyncData));
         for (space, key, value) in writes {
-            batch.insert(self.space(space), key, value);
+            match value {
+                Some(value) => batch.insert(self.space(space), key, value),
+                None => batch.remove(self.space(space), key),
+            }
         }
         batch.commit().map_err(|error| self.failed(error))
     }
 
-    fn wait_until_ready(&self) -> Result<(), EngineFailure> {
+    /// Messages do not wait for a load of campaigns to be flushed, nor the other way round.
+    fn wait_until_ready(&self, writes: &[(Space, Slice, Option<Slice>)]) -> Result<(), EngineFailure> {
         let busy = |keyspace: &Keyspace| {
             keyspace.sealed_memtable_count() >= UNFLUSHED_MAX || keyspace.l0_table_count() >= UNCOMPACTED_MAX
         };
-        while busy(&self.rows) || busy(&self.claims) {
+        let written = Space::ALL.map(|space| writes.iter().any(|write| write.0 == space).then(|| self.space(space)));
+        while written.into_iter().flatten().any(busy) {
             self.check()?;
             std::thread::sleep(BUSY_PAUSE);
         }
@@ -116,10 +126,11 @@ impl Engine {
     /// Moves everything from the journal into tables, so that the next start has nothing to replay.
     pub(super) fn flush(&self) -> Result<(), EngineFailure> {
         let deadline = Instant::now() + FLUSH_PATIENCE;
-        for keyspace in [&self.rows, &self.claims] {
+        let keyspaces = Space::ALL.map(|space| self.space(space));
+        for keyspace in keyspaces {
             keyspace.rotate_memtable().map_err(|error| self.failed(error))?;
         }
-        while self.rows.sealed_memtable_count() + self.claims.sealed_memtable_count() > 0 && Instant::now() < deadline {
+        while keyspaces.iter().any(|keyspace| keyspace.sealed_memtable_count() > 0) && Instant::now() < deadline {
             self.check()?;
             std::thread::sleep(BUSY_PAUSE);
         }

@@ -20,15 +20,25 @@ const LOCK: &str = "LOCK";
 const ENGINE: &str = "engine";
 
 const FORMAT_NAME: &str = "embedded format ";
-const FORMAT: u32 = 1;
+/// Format 2 has the keyspace of campaigns. A folder of format 1 gets it when it is opened.
+const FORMAT: u32 = 2;
+/// Stands in for the marker of the new format while a folder is brought up to it.
+const NEXT: &str = "SALTERN.next";
 
-/// Files without which the engine would start afresh and remove what is left of the old data.
-const ESSENTIAL: [&str; 5] = ["version", "lock", "keyspaces/0/current", "keyspaces/1/current", "keyspaces/2/current"];
+/// Files without which the engine would start afresh and remove what is left of the old data, and since which format.
+const ESSENTIAL: [(&str, u32); 6] = [
+    ("version", 1),
+    ("lock", 1),
+    ("keyspaces/0/current", 1),
+    ("keyspaces/1/current", 1),
+    ("keyspaces/2/current", 1),
+    ("keyspaces/3/current", 2),
+];
 
 pub(super) struct Folder {
     path: PathBuf,
     lock: File,
-    fresh: bool,
+    content: Content,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +49,7 @@ struct Missing(&'static str);
 enum Content {
     Nothing,
     Unfinished,
-    Complete,
+    Complete { format: u32 },
 }
 
 impl Folder {
@@ -50,10 +60,10 @@ impl Folder {
         let lock = acquire(path)?;
         // Again, now that nobody else can be creating it.
         let content = examine(path)?;
-        let folder = Self { path: path.to_owned(), lock, fresh: content != Content::Complete };
+        let folder = Self { path: path.to_owned(), lock, content };
         folder.announce(None).map_err(|error| OpenError::io(path, error))?;
         match content {
-            Content::Complete => folder.check_engine()?,
+            Content::Complete { format } => folder.check_engine(format)?,
             Content::Unfinished | Content::Nothing => {
                 folder.begin(content).map_err(|error| OpenError::io(path, error))?;
             }
@@ -69,27 +79,36 @@ impl Folder {
         if content == Content::Unfinished && self.engine().try_exists()? {
             std::fs::remove_dir_all(self.engine())?;
         }
-        let mut marker = File::create(self.path.join(UNFINISHED))?;
-        writeln!(marker, "{FORMAT_NAME}{FORMAT}")?;
-        marker.sync_all()?;
+        self.write_marker(UNFINISHED)?;
         sync_dir(&self.path)
+    }
+
+    fn write_marker(&self, name: &str) -> io::Result<()> {
+        let mut marker = File::create(self.path.join(name))?;
+        writeln!(marker, "{FORMAT_NAME}{FORMAT}")?;
+        marker.sync_all()
     }
 
     /// The engine's files are there: from now on rows may be acknowledged.
     pub(super) fn finish(&self) -> Result<(), OpenError> {
         let finish = || {
-            if self.fresh {
-                sync_dir(&self.engine())?;
-                std::fs::rename(self.path.join(UNFINISHED), self.path.join(MARKER))?;
-                sync_dir(&self.path)?;
-            }
-            Ok(())
+            let marker = match self.content {
+                Content::Complete { format: FORMAT } => return Ok(()),
+                Content::Complete { .. } => {
+                    self.write_marker(NEXT)?;
+                    NEXT
+                }
+                Content::Nothing | Content::Unfinished => UNFINISHED,
+            };
+            sync_dir(&self.engine())?;
+            std::fs::rename(self.path.join(marker), self.path.join(MARKER))?;
+            sync_dir(&self.path)
         };
         finish().map_err(|error| OpenError::io(&self.path, error))
     }
 
-    fn check_engine(&self) -> Result<(), OpenError> {
-        for file in ESSENTIAL {
+    fn check_engine(&self, format: u32) -> Result<(), OpenError> {
+        for (file, _) in ESSENTIAL.into_iter().filter(|(_, since)| *since <= format) {
             let there = self.engine().join(file).try_exists().map_err(|error| OpenError::io(&self.path, error))?;
             if !there {
                 return Err(OpenError::damaged(&self.path, Missing(file)));
@@ -139,7 +158,7 @@ fn examine(path: &Path) -> Result<Content, OpenError> {
     if format > FORMAT {
         return Err(OpenError::NewerFormat { folder: path.to_owned(), format });
     }
-    Ok(Content::Complete)
+    Ok(Content::Complete { format })
 }
 
 fn format_of(marker: &[u8]) -> Option<u32> {

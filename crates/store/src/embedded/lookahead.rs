@@ -1,4 +1,4 @@
-//! Claims are looked up by their callers, many at once, before the one thread that commits gets to see them. What a caller
+//! Claims and boosts are looked up by their callers, many at once, before the one thread that commits gets to see them. What a caller
 //! has found holds unless a later commit has written the same key, and of those the thread keeps a short list.
 
 use std::collections::{HashMap, VecDeque};

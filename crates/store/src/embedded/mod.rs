@@ -3,6 +3,7 @@
 //! Writers queue up, the commit thread judges and syncs all that are waiting at once, and only then answers (S2).
 //! A row enters what readers see after its sync, so nothing is ever read that a power cut could take back (S5).
 
+mod campaigns;
 mod codec;
 mod commit;
 mod engine;

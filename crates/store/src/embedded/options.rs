@@ -1,3 +1,5 @@
+use saltern_core::limits::DEAD_LETTERS_MAX;
+
 const MIB: u64 = 1_024 * 1_024;
 
 /// How much the store may take of the machine. The defaults stay far below 1 GiB of memory.
@@ -5,7 +7,7 @@ const MIB: u64 = 1_024 * 1_024;
 pub struct EmbeddedOptions {
     /// Blocks of tables kept in memory.
     pub cache_bytes: u64,
-    /// A keyspace's writes in memory before they are flushed to a table. There are two keyspaces, each with up to four
+    /// A keyspace's writes in memory before they are flushed to a table. There are three keyspaces, each with up to four
     /// such buffers while flushes lag. Kept by the folder: counts only when the folder is created.
     pub memtable_bytes: u64,
     /// Journals on disk; at least 64 MiB.
@@ -14,6 +16,8 @@ pub struct EmbeddedOptions {
     pub queue_max: usize,
     /// Requests that one commit may take up.
     pub batch_max: usize,
+    /// Dead letters kept; the oldest go first. Always the same for one folder.
+    pub dead_letters_max: u64,
 }
 
 impl Default for EmbeddedOptions {
@@ -24,6 +28,7 @@ impl Default for EmbeddedOptions {
             journal_bytes: 256 * MIB,
             queue_max: 1_024,
             batch_max: 1_024,
+            dead_letters_max: DEAD_LETTERS_MAX,
         }
     }
 }

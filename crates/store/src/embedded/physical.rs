@@ -1,6 +1,8 @@
 //! Where a row lives in the engine. What stands here is persisted.
 
 use fjall::Slice;
+use saltern_core::campaigns::{BoostKey, DEAD_LETTERS_PARTITION, LetterNo, TENANT_SORT, tenant_partition};
+use saltern_core::ids::TenantId;
 use saltern_core::key::{Key, PartitionKey};
 
 /// Ends the partition key. It holds no control character, so no partition is a prefix of another.
@@ -12,10 +14,14 @@ pub(super) enum Space {
     Rows,
     /// Claims, which are only ever read by their exact key: apart, so that histories stay dense.
     Claims,
+    /// Boosts, markets and dead letters.
+    Campaigns,
 }
 
 impl Space {
-    /// The first `#` of a key is ours, since `enc` lets none through.
+    pub(super) const ALL: [Self; 3] = [Self::Rows, Self::Claims, Self::Campaigns];
+
+    /// Where a row of the messages table lives. The first `#` of a key is ours, since `enc` lets none through.
     pub(super) fn of(partition: &PartitionKey) -> Self {
         match partition.as_str().split_once('#') {
             Some((_, kind)) if kind.starts_with("id#") => Self::Claims,
@@ -47,9 +53,34 @@ pub(super) fn sort_of(physical: &[u8]) -> Option<u64> {
     physical.last_chunk().map(|sort| u64::from_be_bytes(*sort))
 }
 
+/// The key's own separator is the same byte as here.
+pub(super) fn boost_key(key: &BoostKey) -> Slice {
+    key.as_str().as_bytes().into()
+}
+
+pub(super) fn market_key(tenant: &TenantId) -> Slice {
+    let mut bytes = tenant_partition(tenant).into_bytes();
+    bytes.push(SEPARATOR);
+    bytes.extend_from_slice(TENANT_SORT.as_bytes());
+    bytes.into()
+}
+
+pub(super) fn letter_key(number: LetterNo) -> Slice {
+    let mut bytes = letters_prefix();
+    bytes.extend_from_slice(&number.0.to_be_bytes());
+    bytes.into()
+}
+
+pub(super) fn letters_prefix() -> Vec<u8> {
+    let mut bytes = DEAD_LETTERS_PARTITION.as_bytes().to_vec();
+    bytes.push(SEPARATOR);
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
-    use saltern_core::ids::{ConversationId, MessageId};
+    use saltern_core::campaigns::Area;
+    use saltern_core::ids::{ConversationId, MessageId, PartnerId};
     use saltern_core::layout::Salt;
     use saltern_core::seq::SeqNo;
 
@@ -70,6 +101,16 @@ mod tests {
         let claim = Key::claim(&c, &MessageId::new("m").unwrap());
         assert_eq!(&*physical_key(&claim), b"a%231#id#m\0\0\0\0\0\0\0\0\0");
         assert_eq!(sort_of(&physical_key(&Key::row(&c, Salt::Of(7), seq))), Some(seq.get()));
+    }
+
+    #[test]
+    fn keys_of_campaigns_are_pinned() {
+        let tenant = TenantId::new("d#e").unwrap();
+        let boost = BoostKey::new(&tenant, &Area::Wildcard, &PartnerId::new("p\0").unwrap());
+        assert_eq!(&*boost_key(&boost), b"d%23e#*\0p%00");
+        assert_eq!(&*market_key(&tenant), b"#tenant#d%23e\0tenant");
+        assert_eq!(&*letter_key(LetterNo(0x0102)), b"#dead-letters\0\0\0\0\0\0\0\x01\x02");
+        assert_eq!(sort_of(&letter_key(LetterNo(7))), Some(7));
     }
 
     #[test]

@@ -10,8 +10,9 @@ use saltern_core::page::Order;
 use saltern_core::record::Record;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::campaigns::Shelf;
 use super::codec::{self, Damage};
-use super::commit::{Committer, Message, Request, Verdict, Write};
+use super::commit::{Committer, Message, Premise, Request, Verdict, Write};
 use super::engine::Engine;
 use super::error::{EngineFailure, OpenError, read_failed};
 use super::folder::Folder;
@@ -25,13 +26,14 @@ use crate::port::{Capabilities, Consistency, Put, PutOutcome, Query, QueryPage, 
 
 /// A store in a folder, which this process has for itself as long as the store lives.
 pub struct EmbeddedStore {
-    engine: Engine,
+    pub(super) engine: Engine,
     commits: Commits,
     /// `None` only while dropping.
     queue: Option<mpsc::Sender<Message>>,
     committer: Option<JoinHandle<()>>,
     failure: Arc<watch::Sender<Option<EngineFailure>>>,
     metrics: EmbeddedMetrics,
+    pub(super) shelf: Shelf,
     /// Last, so that the folder is free only when the engine is gone.
     folder: Folder,
 }
@@ -47,6 +49,7 @@ impl EmbeddedStore {
         let folder = Folder::open(path)?;
         let engine = Engine::open(path, &folder.engine(), &options)?;
         folder.finish()?;
+        let shelf = Shelf::open(&engine, options.dead_letters_max).map_err(|error| OpenError::damaged(path, error))?;
         let (queue, requests) = mpsc::channel(options.queue_max.max(1));
         let failure = Arc::new(watch::Sender::new(None));
         let metrics = EmbeddedMetrics::default();
@@ -63,7 +66,7 @@ impl EmbeddedStore {
             .name("store-commit".into())
             .spawn(move || committer.run(requests))
             .map_err(|error| OpenError::io(path, error))?;
-        Ok(Self { engine, commits, queue: Some(queue), committer: Some(committer), failure, metrics, folder })
+        Ok(Self { engine, commits, queue: Some(queue), committer: Some(committer), failure, metrics, shelf, folder })
     }
 
     /// Tells whoever finds the folder locked where it is being served.
@@ -99,27 +102,35 @@ impl EmbeddedStore {
 
     async fn write(&self, puts: &[Put]) -> Result<Vec<PutOutcome>, StoreError> {
         let writes = puts.iter().map(|put| self.prepare(put)).collect::<Result<_, _>>()?;
+        self.commit(writes).await?.into_iter().map(outcome).collect()
+    }
+
+    /// Hands writes to the commit thread, to be applied together or not at all.
+    pub(super) async fn commit(&self, writes: Vec<Write>) -> Result<Vec<Verdict>, StoreError> {
         let (answer, wait) = oneshot::channel();
         self.send(Message::Write(Request { writes, answer })).await?;
-        let verdicts = wait.await.unwrap_or_else(|_| Err(StoreError::Unknown(Arc::new(NoAnswer))))?;
-        verdicts.into_iter().map(outcome).collect()
+        wait.await.unwrap_or_else(|_| Err(StoreError::Unknown(Arc::new(NoAnswer))))
+    }
+
+    /// What is there now, for the commit thread to confirm.
+    pub(super) fn look_ahead(&self, space: Space, key: &Slice) -> Result<Found, StoreError> {
+        let as_of = self.commits.visible();
+        let row = self.engine.space(space).get(key).map_err(read_failed)?;
+        Ok(Found { row, as_of })
     }
 
     /// All that can be done for a put before it is the commit thread's turn.
     fn prepare(&self, put: &Put) -> Result<Write, StoreError> {
         let (space, key) = (Space::of(&put.key.partition), physical_key(&put.key));
-        let as_of = self.commits.visible();
         let found = match space {
-            Space::Claims => {
-                let row = self.engine.space(space).get(&key).map_err(read_failed)?;
-                Some(Found { row, as_of })
-            }
-            Space::Rows => None,
+            Space::Claims => Some(self.look_ahead(space, &key)?),
+            Space::Rows | Space::Campaigns => None,
         };
-        Ok(Write { space, key, value: codec::encode(&put.record).into(), condition: put.condition, found })
+        let value = Some(codec::encode(&put.record).into());
+        Ok(Write { space, key, value, premise: Premise::Row(put.condition), found })
     }
 
-    fn check(&self) -> Result<(), EngineFailure> {
+    pub(super) fn check(&self) -> Result<(), EngineFailure> {
         self.failure.borrow().clone().map_or(Ok(()), Err)
     }
 

@@ -152,11 +152,11 @@ async fn pause(duration: Duration) {
     }
 }
 
-fn unknown(fault: Fault) -> StoreError {
+pub(crate) fn unknown(fault: Fault) -> StoreError {
     StoreError::Unknown(Arc::new(Injected(fault)))
 }
 
-fn nothing_happened(fault: Fault) -> StoreError {
+pub(crate) fn nothing_happened(fault: Fault) -> StoreError {
     match fault {
         Fault::Throttled => StoreError::Throttled,
         fault => StoreError::Unavailable(Arc::new(Injected(fault))),

@@ -9,4 +9,5 @@ mod plan;
 mod tests;
 
 pub use decorator::Faulty;
+pub(crate) use decorator::{nothing_happened, unknown};
 pub use plan::{Fault, FaultPlan, ReadFaults, WriteFaults};

@@ -53,7 +53,7 @@ pub enum Fault {
 
 impl WriteFaults {
     /// The fault that a draw of `0..1000` stands for.
-    pub(super) fn at(self, draw: u64) -> Option<Fault> {
+    pub(crate) fn at(self, draw: u64) -> Option<Fault> {
         strike(
             draw,
             [
@@ -68,7 +68,7 @@ impl WriteFaults {
 }
 
 impl ReadFaults {
-    pub(super) fn at(self, draw: u64) -> Option<Fault> {
+    pub(crate) fn at(self, draw: u64) -> Option<Fault> {
         strike(draw, [(self.throttled, Fault::Throttled), (self.unavailable, Fault::Unavailable)])
     }
 }

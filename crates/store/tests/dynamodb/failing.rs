@@ -39,7 +39,7 @@ async fn a_table_that_is_not_there_is_unavailable() {
 }
 
 /// A server that reads each request and then does this. Its thread ends with the tests.
-fn server(answer: impl Fn(&mut TcpStream) + Send + 'static) -> String {
+pub(crate) fn server(answer: impl Fn(&mut TcpStream) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
@@ -68,12 +68,12 @@ fn read_request(stream: &mut TcpStream) {
     reader.read_exact(&mut vec![0; length]).unwrap();
 }
 
-fn http(status: u16, body: &str) -> String {
+pub(crate) fn http(status: u16, body: &str) -> String {
     let length = body.len();
     format!("HTTP/1.1 {status} Some\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
 }
 
-fn refusal(code: &str) -> String {
+pub(crate) fn refusal(code: &str) -> String {
     format!("{{\"__type\":\"com.amazonaws.dynamodb.v20120810#{code}\",\"message\":\"for a test\"}}")
 }
 

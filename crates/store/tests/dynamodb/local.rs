@@ -7,29 +7,44 @@ use aws_sdk_dynamodb::{Client, Config};
 use saltern_backends::DynamoLocal;
 use saltern_store::dynamodb::{DynamoOptions, DynamoStore};
 
-/// A store on a table that is not there yet.
-pub(crate) async fn store_without_table(table: &str) -> DynamoStore {
-    let options = DynamoOptions {
+fn options(table: &str) -> DynamoOptions {
+    DynamoOptions {
         messages_table: table.into(),
+        campaigns_table: format!("{table}-campaigns"),
         endpoint: Some(DynamoLocal::shared().endpoint()),
         // A cold engine on a busy machine is slow, and none of these tests is about time.
         call_timeout: Duration::from_secs(30),
         ..DynamoOptions::default()
-    };
+    }
+}
+
+async fn connect(options: DynamoOptions) -> DynamoStore {
     DynamoStore::connect(options).await.expect("an address is all it takes")
 }
 
-/// A store on a new table of this name.
-pub(crate) async fn store(table: &str) -> DynamoStore {
-    let store = store_without_table(table).await;
-    store.create_tables().await.expect("the table is created");
+async fn created(store: DynamoStore) -> DynamoStore {
+    store.create_tables().await.expect("the tables are created");
     store
+}
+
+/// A store on tables that are not there yet.
+pub(crate) async fn store_without_table(table: &str) -> DynamoStore {
+    connect(options(table)).await
+}
+
+/// A store on new tables of this name.
+pub(crate) async fn store(table: &str) -> DynamoStore {
+    created(store_without_table(table).await).await
+}
+
+/// The same with a shelf for so many dead letters.
+pub(crate) async fn store_keeping(table: &str, dead_letters_max: u64) -> DynamoStore {
+    created(connect(DynamoOptions { dead_letters_max, ..options(table) }).await).await
 }
 
 /// A store on an address of this test's own.
 pub(crate) async fn store_at(endpoint: String, call_timeout: Duration) -> DynamoStore {
-    let options = DynamoOptions { endpoint: Some(endpoint), call_timeout, ..DynamoOptions::default() };
-    DynamoStore::connect(options).await.expect("an address is all it takes")
+    connect(DynamoOptions { endpoint: Some(endpoint), call_timeout, ..DynamoOptions::default() }).await
 }
 
 /// A client that goes past the store.

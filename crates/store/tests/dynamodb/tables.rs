@@ -15,6 +15,8 @@ async fn tables_are_created_once() {
     other.unwrap();
     store.create_tables().await.unwrap();
     store.check().await.unwrap();
+    let campaigns = local::client().describe_table().table_name("twice-campaigns").send().await.unwrap();
+    assert_eq!(campaigns.table.unwrap().key_schema().len(), 2);
 
     let client = local::client();
     let table = client.describe_table().table_name("twice").send().await.unwrap().table.unwrap();

@@ -34,7 +34,11 @@ pub(in crate::bench) async fn tickets(args: &TicketsArgs) -> Result<()> {
             (Some(server), url)
         }
     };
-    let comparison = compare(args, url).await?;
+    // As many servers would ask, and as one does.
+    let mut comparisons = Vec::new();
+    for connections in [args.clients, 1] {
+        comparisons.push(compare(args, &url, connections).await?);
+    }
     drop(server);
     let report = Report {
         bench: "tickets",
@@ -42,33 +46,34 @@ pub(in crate::bench) async fn tickets(args: &TicketsArgs) -> Result<()> {
         seconds: args.seconds,
         content_bytes: None,
         debug_build: cfg!(debug_assertions),
-        comparisons: vec![comparison],
+        comparisons,
         how: format!(
             "Medians of {} interleaved runs of {} s per side; {} clients take one ticket at a time for one of {} \
-             conversations, over one connection. The peer is a script of one HINCRBY, called by its digest over a connection \
-             of the same kind, on the same server.",
+             conversations. The peer is a script of one HINCRBY, called by its digest over as many connections of the same \
+             kind, on the same server.",
             args.runs, args.seconds, args.clients, args.conversations
         ),
     };
     report.print(args.json)
 }
 
-async fn compare(args: &TicketsArgs, url: String) -> Result<Comparison> {
-    let bare = BareCounter::connect(&url).await?;
-    let options = RedisOptions { urls: vec![url], timeout: CALL_MAX, ..RedisOptions::default() };
-    let registry = RedisRegistry::connect(options).await?;
+async fn compare(args: &TicketsArgs, url: &str, connections: u32) -> Result<Comparison> {
+    let options = RedisOptions { urls: vec![url.to_owned()], timeout: CALL_MAX, ..RedisOptions::default() };
+    let registries = try_join_all((0..connections).map(|_| RedisRegistry::connect(options.clone()))).await?;
+    let counters = try_join_all((0..connections).map(|_| BareCounter::connect(url))).await?;
     let conversations = Conversations::new(args.conversations)?;
-    try_join_all(conversations.ids.iter().map(|id| registry.install(id, SeqNo::FIRST, SeqNo::clamped(HORIZON))))
+    try_join_all(conversations.ids.iter().map(|id| registries[0].install(id, SeqNo::FIRST, SeqNo::clamped(HORIZON))))
         .await?;
+    let (registries, counters) = (InTurn::new(registries), InTurn::new(counters));
     let ours = |duration| {
-        let (registry, conversations) = (registry.clone(), conversations.clone());
-        writers(args.clients, duration, move || take(registry.clone(), conversations.clone()))
+        let (registries, conversations) = (registries.clone(), conversations.clone());
+        writers(args.clients, duration, move || take(registries.next(), conversations.clone()))
     };
     let peer = |duration| {
-        let (bare, conversations) = (bare.clone(), conversations.clone());
-        writers(args.clients, duration, move || count(bare.clone(), conversations.clone()))
+        let (counters, conversations) = (counters.clone(), conversations.clone());
+        writers(args.clients, duration, move || count(counters.next(), conversations.clone()))
     };
-    let what = format!("tickets, {} clients", args.clients);
+    let what = format!("tickets, {} clients, {connections} connections", args.clients);
     let duration = Duration::from_secs(args.seconds.into());
     ours(WARM_UP).await?;
     peer(WARM_UP).await?;
@@ -77,6 +82,24 @@ async fn compare(args: &TicketsArgs, url: String) -> Result<Comparison> {
         bail!("calls failed, so the rates say nothing");
     }
     Ok(Comparison::of(what, "bare HINCRBY script", &runs))
+}
+
+/// Connections, each as busy as the others.
+#[derive(Clone)]
+struct InTurn<T> {
+    all: Arc<[T]>,
+    turn: Arc<AtomicU64>,
+}
+
+impl<T: Clone> InTurn<T> {
+    fn new(all: Vec<T>) -> Self {
+        Self { all: all.into(), turn: Arc::default() }
+    }
+
+    fn next(&self) -> T {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.all.len() as u64;
+        self.all[usize::try_from(turn).unwrap_or(0)].clone()
+    }
 }
 
 fn failed(run: &Measured) -> bool {

@@ -14,8 +14,16 @@ pub(in crate::dynamodb) fn number(value: u64) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
-pub(super) fn digest(value: Digest) -> AttributeValue {
+pub(in crate::dynamodb) fn digest(value: Digest) -> AttributeValue {
     AttributeValue::B(Blob::new(value.0))
+}
+
+pub(in crate::dynamodb) fn signed(value: i64) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+pub(super) fn texts<'a>(values: impl IntoIterator<Item = &'a str>) -> AttributeValue {
+    AttributeValue::L(values.into_iter().map(text).collect())
 }
 
 /// Pairs of numbers: `[[1, 1], [1033, 2]]`.
@@ -55,6 +63,38 @@ impl<'a> Fields<'a> {
         if self.0.contains_key(name) { self.number(name).map(Some) } else { Ok(None) }
     }
 
+    pub(super) fn signed(&mut self, name: &'static str) -> Result<i64, Damage> {
+        self.take(name)?.as_n().ok().and_then(|digits| digits.parse().ok()).ok_or(Damage::Wrong(name))
+    }
+
+    pub(super) fn flag(&mut self, name: &'static str) -> Result<bool, Damage> {
+        self.take(name)?.as_bool().copied().map_err(|_| Damage::Wrong(name))
+    }
+
+    /// A number, or a text of digits where DynamoDB's numbers do not reach.
+    pub(super) fn float(&mut self, name: &'static str) -> Result<f64, Damage> {
+        match self.take(name)? {
+            AttributeValue::N(digits) | AttributeValue::S(digits) => digits.parse().map_err(|_| Damage::Wrong(name)),
+            _ => Err(Damage::Wrong(name)),
+        }
+    }
+
+    pub(super) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, Damage> {
+        let AttributeValue::L(values) = self.take(name)? else { return Err(Damage::Wrong(name)) };
+        values.into_iter().map(|value| as_text(value).ok_or(Damage::Wrong(name))).collect()
+    }
+
+    pub(super) fn map(&mut self, name: &'static str) -> Result<Item, Damage> {
+        match self.take(name)? {
+            AttributeValue::M(values) => Ok(values),
+            _ => Err(Damage::Wrong(name)),
+        }
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     pub(super) fn seq(&mut self, name: &'static str) -> Result<SeqNo, Damage> {
         SeqNo::new(self.number(name)?).ok_or(Damage::Wrong(name))
     }
@@ -69,6 +109,13 @@ impl<'a> Fields<'a> {
     pub(super) fn pairs(&mut self, name: &'static str) -> Result<Vec<(u64, u64)>, Damage> {
         let AttributeValue::L(values) = self.take(name)? else { return Err(Damage::Wrong(name)) };
         values.iter().map(|pair| as_pair(pair).ok_or(Damage::Wrong(name))).collect()
+    }
+}
+
+fn as_text(value: AttributeValue) -> Option<String> {
+    match value {
+        AttributeValue::S(text) => Some(text),
+        _ => None,
     }
 }
 

@@ -3,6 +3,7 @@
 //! `v` is the version that conditions compare. Absent optional fields are absent attributes. Attributes that are not
 //! named here are left alone, so that older servers can read what newer ones write.
 
+pub(super) mod campaigns;
 mod control;
 mod fields;
 
@@ -12,6 +13,7 @@ mod tests;
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use saltern_core::campaigns::MarketError;
 use saltern_core::ids::{IdError, MessageId, ParticipantId};
 use saltern_core::key::Key;
 use saltern_core::layout::LayoutError;
@@ -20,7 +22,7 @@ use saltern_core::record::{Claim, MessageRow, Record};
 use saltern_core::seq::SeqNo;
 
 use fields::Fields;
-pub(super) use fields::{number, text};
+pub(super) use fields::{digest, number, signed, text};
 
 pub(super) type Item = HashMap<String, AttributeValue>;
 
@@ -49,6 +51,8 @@ pub(super) enum Damage {
     Id(#[from] IdError),
     #[error("layout")]
     Layout(#[from] LayoutError),
+    #[error("market")]
+    Market(#[from] MarketError),
 }
 
 pub(super) fn of_key(key: &Key) -> Item {

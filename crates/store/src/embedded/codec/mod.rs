@@ -3,18 +3,23 @@
 //! Tag, version, fields. Numbers are LEB128 varints, texts have their length in front, and an absent text has length
 //! `0` where a present one has its length plus one. The engine checksums its blocks, so there is no checksum here.
 
+mod campaigns;
 mod control;
 mod wire;
 
 #[cfg(test)]
 mod tests;
 
+use saltern_core::campaigns::MarketError;
 use saltern_core::ids::{IdError, MessageId, ParticipantId};
 use saltern_core::layout::LayoutError;
 use saltern_core::message::{Body, Digest};
 use saltern_core::record::{Claim, MessageRow, Record};
 use saltern_core::seq::SeqNo;
 
+pub(super) use campaigns::{
+    decode_boost, decode_letter, decode_market, encode_boost, encode_letter, encode_market, rank,
+};
 use wire::{Reader, Writer};
 
 const MESSAGE: u8 = 1;
@@ -23,6 +28,9 @@ const CLAIM: u8 = 3;
 /// Control records without the time of their last growth: still read, no longer written.
 const CONTROL_WITHOUT_GROWTH: u8 = 4;
 const CONTROL: u8 = 5;
+const BOOST: u8 = 6;
+const MARKET: u8 = 7;
+const DEAD_LETTER: u8 = 8;
 
 /// Why bytes are not a row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +51,8 @@ pub(super) enum Damage {
     Id(#[from] IdError),
     #[error("layout")]
     Layout(#[from] LayoutError),
+    #[error("market")]
+    Market(#[from] MarketError),
 }
 
 pub(super) fn encode(record: &Record) -> Vec<u8> {

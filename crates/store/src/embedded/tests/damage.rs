@@ -38,6 +38,7 @@ fn drop_unused(journal: &Path) {
 #[case("engine/keyspaces/0/current")]
 #[case("engine/keyspaces/1/current")]
 #[case("engine/keyspaces/2/current")]
+#[case("engine/keyspaces/3/current")]
 #[case("engine/0.jnl")]
 #[tokio::test]
 async fn a_missing_part_is_damage_and_never_a_fresh_start(#[case] part: &str) {

@@ -1,3 +1,4 @@
+mod campaigns;
 mod damage;
 mod durability;
 mod folder;

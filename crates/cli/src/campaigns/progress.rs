@@ -1,0 +1,94 @@
+//! How a load goes: on a terminal a bar that is drawn anew, elsewhere a line now and then.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+use super::source::Meter;
+use crate::table::thousands;
+
+const BAR: usize = 30;
+const DRAW_EVERY: Duration = Duration::from_millis(200);
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+pub(super) struct Progress {
+    meter: Meter,
+    began: Instant,
+    first_line: u64,
+    terminal: bool,
+    last: Instant,
+    drawn: bool,
+}
+
+impl Progress {
+    pub(super) fn new(meter: Meter, first_line: u64) -> Self {
+        let now = Instant::now();
+        Self { meter, began: now, first_line, terminal: std::io::stderr().is_terminal(), last: now, drawn: false }
+    }
+
+    pub(super) fn show(&mut self, lines: u64) {
+        let every = if self.terminal { DRAW_EVERY } else { TELL_EVERY };
+        if self.last.elapsed() < every {
+            return;
+        }
+        self.last = Instant::now();
+        let line = line(self.meter.read(), self.meter.total, lines, lines - self.first_line, self.began.elapsed());
+        if self.terminal {
+            self.drawn = true;
+            self.write(&format!("\r\x1b[K{line}"));
+        } else {
+            eprintln!("{line}");
+        }
+    }
+
+    /// Makes room for lines of text.
+    pub(super) fn clear_for(&mut self, lines: usize) {
+        if lines > 0 {
+            self.end();
+        }
+    }
+
+    pub(super) fn end(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            self.write("\r\x1b[K");
+        }
+    }
+
+    fn write(&self, text: &str) {
+        let mut stderr = std::io::stderr().lock();
+        // Nobody there to look: no reason to stop.
+        let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+    }
+}
+
+fn line(read: u64, total: u64, lines: u64, lines_now: u64, elapsed: Duration) -> String {
+    let part = if total == 0 { 1.0 } else { (read as f64 / total as f64).min(1.0) };
+    let seconds = elapsed.as_secs_f64().max(0.001);
+    let filled = (1..=BAR).filter(|column| *column as f64 <= part * BAR as f64).count();
+    let bar = format!("{}{}", "█".repeat(filled), "░".repeat(BAR - filled));
+    let left = seconds * (1.0 - part) / part.max(0.001);
+    format!(
+        "{bar} {:>3.0} %  {} lines  {}/s  {} left",
+        part * 100.0,
+        thousands(lines as f64),
+        thousands(lines_now as f64 / seconds),
+        clock(left),
+    )
+}
+
+fn clock(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).floor();
+    format!("{minutes:.0}:{:02.0}", (seconds - minutes * 60.0).floor())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_tells_share_rate_and_time_left() {
+        let shown = line(250, 1_000, 60_000, 50_000, Duration::from_secs(25));
+        assert!(shown.ends_with(" 25 %  60,000 lines  2,000/s  1:15 left"), "{shown}");
+        assert_eq!(shown.chars().filter(|c| *c == '█').count(), BAR / 4);
+        assert!(line(0, 0, 0, 0, Duration::ZERO).contains("100 %"));
+    }
+}

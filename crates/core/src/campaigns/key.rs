@@ -1,0 +1,120 @@
+//! Keys of the campaigns table. What stands here is persisted.
+
+use std::fmt;
+
+use super::area::Area;
+use crate::ids::{PartnerId, TenantId};
+use crate::key::enc;
+
+/// Between the halves of a key in one text. `enc` lets no control character through.
+pub const SEPARATOR: char = '\0';
+
+/// Holds the rejected events. A tenant is never empty, so no boost has a key that begins with `#`.
+pub const DEAD_LETTERS_PARTITION: &str = "#dead-letters";
+/// The sort half of a tenant's record.
+pub const TENANT_SORT: &str = "tenant";
+
+/// The partition of a tenant's record. Apart from its boosts, however many these are.
+#[must_use]
+pub fn tenant_partition(tenant: &TenantId) -> String {
+    format!("#tenant#{}", enc(tenant.as_str()))
+}
+
+/// Where the boost of a partner in an area lives: known without asking anything.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BoostKey {
+    /// Both halves in one text, since a lookup makes many of these.
+    text: Box<str>,
+    partition_bytes: usize,
+}
+
+impl BoostKey {
+    #[must_use]
+    pub fn new(tenant: &TenantId, area: &Area, partner: &PartnerId) -> Self {
+        let mut text = enc(tenant.as_str());
+        text.push('#');
+        match area {
+            Area::Wildcard => text.push('*'),
+            Area::District(district) => text.push_str(&enc(district.as_str())),
+        }
+        let partition_bytes = text.len();
+        text.push(SEPARATOR);
+        text.push_str(&enc(partner.as_str()));
+        Self { text: text.into(), partition_bytes }
+    }
+
+    #[must_use]
+    pub fn partition(&self) -> &str {
+        &self.text[..self.partition_bytes]
+    }
+
+    #[must_use]
+    pub fn sort(&self) -> &str {
+        &self.text[self.partition_bytes + SEPARATOR.len_utf8()..]
+    }
+
+    /// Both halves, with the separator in between.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Debug for BoostKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.partition(), self.sort())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::limits::{ID_BYTES_MAX, PARTITION_KEY_BYTES_MAX};
+
+    fn key(tenant: &str, area: &str, partner: &str) -> BoostKey {
+        let (tenant, partner) = (TenantId::new(tenant).unwrap(), PartnerId::new(partner).unwrap());
+        BoostKey::new(&tenant, &Area::new(area).unwrap(), &partner)
+    }
+
+    /// Golden: these strings are in people's tables.
+    #[rstest]
+    #[case("de", "BER-01", "10740321", "de#BER-01/10740321")]
+    #[case("de", "*", "10740321", "de#*/10740321")]
+    #[case("d#e", "a#*", "p\0%", "d%23e#a%23*/p%00%25")]
+    fn keys_are_pinned(#[case] tenant: &str, #[case] area: &str, #[case] partner: &str, #[case] expected: &str) {
+        let key = key(tenant, area, partner);
+        assert_eq!(format!("{key:?}"), expected);
+        assert_eq!(key.as_str(), expected.replace('/', "\0"));
+    }
+
+    #[test]
+    fn our_own_partitions_are_out_of_reach() {
+        assert_eq!(tenant_partition(&TenantId::new("a#b").unwrap()), "#tenant#a%23b");
+        for tenant in ["#tenant", "#dead-letters", "tenant", "#"] {
+            for area in ["x", "*", "tenant#x"] {
+                assert!(!key(tenant, area, "p").partition().starts_with('#'));
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_key_fits_dynamodb() {
+        let id = "#".repeat(ID_BYTES_MAX);
+        let key = key(&id, &id, &id);
+        assert!(key.partition().len() <= PARTITION_KEY_BYTES_MAX && key.sort().len() <= 1_024);
+    }
+
+    proptest! {
+        /// I9: two boosts share a key only if they are the same boost.
+        #[test]
+        fn keys_are_injective(
+            a in "[#%*a\\x00]{1,3}", b in "[#%*a\\x00]{1,3}", c in "[#%*a\\x00]{1,3}",
+            d in "[#%*a\\x00]{1,3}", e in "[#%*a\\x00]{1,3}", f in "[#%*a\\x00]{1,3}",
+        ) {
+            prop_assert_eq!(key(&a, &b, &c) == key(&d, &e, &f), (a, b, c) == (d, e, f));
+        }
+    }
+}

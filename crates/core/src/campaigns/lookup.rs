@@ -1,0 +1,118 @@
+//! Which of a partner's boosts counts, from what could be read of them.
+
+use super::area::{Area, DistrictId};
+use super::boost::{Boost, Score, State};
+use super::market::{LocalTime, Market};
+
+/// The areas that a lookup asks about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Areas {
+    /// `*` alone: a wildcard market has nothing else.
+    Wildcard,
+    /// A district, and `*` behind it.
+    Zoned(DistrictId),
+}
+
+impl Areas {
+    /// The most specific first.
+    #[must_use]
+    pub fn list(&self) -> Vec<Area> {
+        match self {
+            Self::Wildcard => vec![Area::Wildcard],
+            Self::Zoned(district) => vec![Area::District(district.clone()), Area::Wildcard],
+        }
+    }
+}
+
+/// What became of the attempt to read one boost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Look {
+    Found(Boost),
+    /// Certainly no row.
+    Absent,
+    /// Not read, and so not known.
+    Unread,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Winner {
+    pub score: Score,
+    /// Where it stood in the list of areas.
+    pub place: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    Boosted(Winner),
+    NotBoosted,
+    /// A row that was not read could change the answer (I8).
+    Unread,
+}
+
+/// Of the boosts that are active now the most specific one counts: one that is off schedule or over hides nothing. The
+/// first row that could not be read ends the search, since what lies behind it counts only if it is not active.
+#[must_use]
+pub fn decide<'a>(looks: impl IntoIterator<Item = &'a Look>, market: &Market, now: &LocalTime) -> Answer {
+    for (place, look) in looks.into_iter().enumerate() {
+        match look {
+            Look::Unread => return Answer::Unread,
+            Look::Found(Boost { state: State::Active(terms), .. }) if terms.schedule.is_active(market, now) => {
+                return Answer::Boosted(Winner { score: terms.score, place });
+            }
+            Look::Found(_) | Look::Absent => {}
+        }
+    }
+    Answer::NotBoosted
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::super::boost::Terms;
+    use super::super::days::{Day, DaySet};
+    use super::super::market::MarketModel;
+    use super::super::moment::Moment;
+    use super::super::schedule::{Schedule, Window};
+    use super::*;
+
+    fn boost(state: State) -> Look {
+        Look::Found(Boost { state, last_updated: Moment::from_ms(1_763_200_000_000).unwrap() })
+    }
+
+    fn active(score: f64, day: Day) -> Look {
+        let schedule = Schedule::new(DaySet::new([day]), Vec::new(), Window::default());
+        boost(State::Active(Terms { score: Score::new(score).unwrap(), schedule }))
+    }
+
+    /// On a Monday.
+    #[rstest]
+    #[case::specific_wins(active(1.0, Day::Monday), active(2.0, Day::Monday), Some((1.0, 0)), false)]
+    #[case::specific_alone(active(1.0, Day::Monday), Look::Absent, Some((1.0, 0)), false)]
+    #[case::wildcard_alone(Look::Absent, active(2.0, Day::Monday), Some((2.0, 1)), false)]
+    #[case::off_schedule_hides_nothing(active(1.0, Day::Friday), active(2.0, Day::Monday), Some((2.0, 1)), false)]
+    #[case::an_end_hides_nothing(boost(State::Ended), active(2.0, Day::Monday), Some((2.0, 1)), false)]
+    #[case::both_off(active(1.0, Day::Friday), active(2.0, Day::Friday), None, false)]
+    #[case::nothing(Look::Absent, Look::Absent, None, false)]
+    #[case::specific_unread(Look::Unread, active(2.0, Day::Monday), None, true)]
+    #[case::specific_unread_and_no_wildcard(Look::Unread, Look::Absent, None, true)]
+    #[case::wildcard_unread(Look::Absent, Look::Unread, None, true)]
+    #[case::wildcard_unread_behind_an_end(boost(State::Ended), Look::Unread, None, true)]
+    #[case::wildcard_unread_but_not_needed(active(1.0, Day::Monday), Look::Unread, Some((1.0, 0)), false)]
+    fn the_most_specific_active_one_counts(
+        #[case] specific: Look,
+        #[case] wildcard: Look,
+        #[case] winner: Option<(f64, usize)>,
+        #[case] unread: bool,
+    ) {
+        let market = Market::new(MarketModel::Zoned, "Europe/Berlin", []).unwrap();
+        let now = market.local_time(Moment::parse("2026-11-16T12:30:00+01:00").unwrap());
+        let answer = decide([&specific, &wildcard], &market, &now);
+        let expected = match winner {
+            _ if unread => Answer::Unread,
+            None => Answer::NotBoosted,
+            Some((score, place)) => Answer::Boosted(Winner { score: Score::new(score).unwrap(), place }),
+        };
+        assert_eq!(answer, expected);
+    }
+}

@@ -1,0 +1,162 @@
+//! A market: which areas it knows, where its clocks hang, and what its slots are called.
+
+use std::collections::BTreeMap;
+
+use jiff::civil::Weekday;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+
+use super::days::Day;
+use super::moment::Moment;
+use super::slot::{ALL_DAY, Slot, SlotName};
+use crate::limits::{MARKET_SLOTS_MAX, SLOT_NAME_BYTES_MAX};
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MarketError {
+    #[error("time_zone {0:?} is not known; take a name of the IANA database such as Europe/Berlin")]
+    TimeZone(String),
+    #[error("time_slots may not define {ALL_DAY}, which every market has")]
+    AllDay,
+    #[error("time_slots holds a name of {0} bytes; 1 to {SLOT_NAME_BYTES_MAX} are allowed")]
+    SlotName(usize),
+    #[error("time_slots holds {0}; at most {MARKET_SLOTS_MAX} are allowed")]
+    SlotCount(usize),
+}
+
+/// Which areas campaigns of a market may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarketModel {
+    /// Only `*`.
+    Wildcard,
+    /// Districts, and `*` for all of them.
+    Zoned,
+}
+
+impl MarketModel {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Wildcard => "wildcard",
+            Self::Zoned => "zoned",
+        }
+    }
+}
+
+/// A tenant's market.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Market {
+    model: MarketModel,
+    zone_name: String,
+    zone: TimeZone,
+    slots: BTreeMap<SlotName, Slot>,
+}
+
+impl Market {
+    /// Time zones come from the database in the binary, so that all machines agree on them.
+    pub fn new<'a>(
+        model: MarketModel,
+        time_zone: &str,
+        slots: impl IntoIterator<Item = (&'a str, Slot)>,
+    ) -> Result<Self, MarketError> {
+        let unknown = || MarketError::TimeZone(time_zone.chars().take(60).collect());
+        let zone = TimeZoneDatabase::bundled().get(time_zone).map_err(|_| unknown())?;
+        let zone_name = zone.iana_name().ok_or_else(unknown)?.to_owned();
+        let named = |(name, slot): (&str, Slot)| match SlotName::new(name) {
+            _ if name == ALL_DAY => Err(MarketError::AllDay),
+            None => Err(MarketError::SlotName(name.len())),
+            Some(name) => Ok((name, slot)),
+        };
+        let slots = slots.into_iter().map(named).collect::<Result<BTreeMap<_, _>, _>>()?;
+        if slots.len() > MARKET_SLOTS_MAX {
+            return Err(MarketError::SlotCount(slots.len()));
+        }
+        Ok(Self { model, zone_name, zone, slots })
+    }
+
+    #[must_use]
+    pub fn model(&self) -> MarketModel {
+        self.model
+    }
+
+    /// The name of the time zone, as the database spells it.
+    #[must_use]
+    pub fn time_zone(&self) -> &str {
+        &self.zone_name
+    }
+
+    /// By name.
+    pub fn slots(&self) -> impl ExactSizeIterator<Item = (&SlotName, Slot)> {
+        self.slots.iter().map(|(name, slot)| (name, *slot))
+    }
+
+    #[must_use]
+    pub fn slot(&self, name: &str) -> Option<Slot> {
+        self.slots.get(name).copied()
+    }
+
+    /// What the market's clocks and calendars show.
+    #[must_use]
+    pub fn local_time(&self, moment: Moment) -> LocalTime {
+        let civil = self.zone.to_datetime(moment.timestamp());
+        let minute = u16::try_from(civil.hour()).unwrap_or(0) * 60 + u16::try_from(civil.minute()).unwrap_or(0);
+        LocalTime { moment, day: day(civil.weekday()), minute }
+    }
+}
+
+/// A moment as one sees it in a market.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalTime {
+    pub(super) moment: Moment,
+    pub(super) day: Day,
+    /// Since midnight, by the clock on the wall.
+    pub(super) minute: u16,
+}
+
+fn day(weekday: Weekday) -> Day {
+    match weekday {
+        Weekday::Monday => Day::Monday,
+        Weekday::Tuesday => Day::Tuesday,
+        Weekday::Wednesday => Day::Wednesday,
+        Weekday::Thursday => Day::Thursday,
+        Weekday::Friday => Day::Friday,
+        Weekday::Saturday => Day::Saturday,
+        Weekday::Sunday => Day::Sunday,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::slot::TimeOfDay;
+    use super::*;
+
+    fn slot(start: &str, end: &str) -> Slot {
+        Slot::new(TimeOfDay::parse(start).unwrap(), TimeOfDay::parse(end).unwrap()).unwrap()
+    }
+
+    fn market(zone: &str, slots: &[(&str, Slot)]) -> Result<Market, MarketError> {
+        Market::new(MarketModel::Zoned, zone, slots.iter().copied())
+    }
+
+    #[test]
+    fn zones_are_those_of_the_database() {
+        for zone in ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "UTC", "Etc/GMT+12"] {
+            assert_eq!(market(zone, &[]).unwrap().time_zone(), zone);
+        }
+        assert_eq!(market("europe/berlin", &[]).unwrap().time_zone(), "Europe/Berlin");
+        for bad in ["", "Berlin", "CEST", "+01:00", "Europe/../Berlin", "Europe/Berlin "] {
+            assert_eq!(market(bad, &[]), Err(MarketError::TimeZone(bad.into())), "{bad}");
+        }
+    }
+
+    #[test]
+    fn slots_have_names_of_their_own() {
+        let lunch = slot("11:00", "15:00");
+        assert_eq!(market("UTC", &[("lunch", lunch)]).unwrap().slot("lunch"), Some(lunch));
+        assert_eq!(market("UTC", &[(ALL_DAY, lunch)]), Err(MarketError::AllDay));
+        assert_eq!(market("UTC", &[("", lunch)]), Err(MarketError::SlotName(0)));
+        assert_eq!(market("UTC", &[(&"x".repeat(65), lunch)]), Err(MarketError::SlotName(65)));
+        let names: Vec<_> = (0..=MARKET_SLOTS_MAX).map(|i| i.to_string()).collect();
+        let many: Vec<_> = names.iter().map(|name| (name.as_str(), lunch)).collect();
+        assert!(market("UTC", &many[1..]).is_ok());
+        assert_eq!(market("UTC", &many), Err(MarketError::SlotCount(101)));
+    }
+}

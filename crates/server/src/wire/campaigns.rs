@@ -1,0 +1,234 @@
+//! Campaigns on the wire: events, questions and answers.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use saltern_core::campaigns::{DeadLetter, DistrictId, LetterNo, Moment};
+use saltern_core::ids::{PartnerId, TenantId};
+use saltern_core::limits::LOOKUP_PARTNERS_MAX;
+use saltern_service::campaigns::{Boosted, Boosts, LookupQuery};
+use serde::Serialize;
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use utoipa::ToSchema;
+
+/// The whole truth about a partner in the areas that it lists, and only in those.
+// A description alone: the service reads events itself, whichever way they come.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CampaignEvent {
+    /// For tracing.
+    #[schema(max_length = 256)]
+    event_id: Option<String>,
+    #[schema(min_length = 1, max_length = 256)]
+    tenant: String,
+    #[schema(min_length = 1, max_length = 256)]
+    partner_id: String,
+    /// Where the campaign is active: districts, or `*`. Together with `ended_areas` 1 to 5,000, each once.
+    delivery_areas: Option<Vec<String>>,
+    /// Where it is over.
+    ended_areas: Option<Vec<String>>,
+    /// Finite and above 0. Needed where `delivery_areas` are named.
+    boost_score: Option<f64>,
+    /// `monday` to `sunday`, in any case; none means every day.
+    days_of_week: Option<Vec<String>>,
+    /// Slots of the market; none means `all-day`.
+    time_slots: Option<Vec<String>>,
+    starts_at: Option<When>,
+    /// The first moment that is too late.
+    ends_at: Option<When>,
+    /// Milliseconds since 1970, from the year 2000 on. What is said later counts.
+    last_updated: i64,
+}
+
+/// RFC 3339 with its offset, or milliseconds since 1970.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "a description")]
+pub(crate) enum When {
+    Text(String),
+    Milliseconds(i64),
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "a description")]
+pub(crate) enum CampaignEvents {
+    One(Box<CampaignEvent>),
+    Many(Vec<CampaignEvent>),
+}
+
+/// What became of the events, each counted once.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EventsAnswer {
+    pub(crate) applied: u64,
+    /// All that they said was known already, or overtaken.
+    pub(crate) stale: u64,
+    /// Now dead letters. The first 1,000 of them.
+    pub(crate) rejected: Vec<RejectedBody>,
+    /// How many there are, where that is more than are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) rejected_total: Option<u64>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = Rejected)]
+pub(crate) struct RejectedBody {
+    /// Of the event, or of its line, counted from 0.
+    pub(crate) index: usize,
+    pub(crate) reason: String,
+}
+
+/// Which of these partners are boosted?
+#[derive(serde::Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BoostQuery<'a> {
+    #[serde(borrow)]
+    #[schema(min_length = 1, max_length = 256)]
+    tenant: Cow<'a, str>,
+    /// Needed in a zoned market; in a wildcard market it makes no difference. Not `*`.
+    #[serde(borrow, default)]
+    #[schema(min_length = 1, max_length = 256)]
+    district: Option<Cow<'a, str>>,
+    #[serde(deserialize_with = "partner_ids")]
+    #[schema(value_type = Vec<String>, min_items = 1, max_items = 1000)]
+    partner_ids: Vec<PartnerId>,
+    /// RFC 3339 with its offset; now if absent.
+    #[serde(borrow, default)]
+    #[schema(examples("2026-11-16T12:30:00+01:00"))]
+    at: Option<Cow<'a, str>>,
+}
+
+const _: () = assert!(LOOKUP_PARTNERS_MAX == 1_000, "the schema of BoostQuery says 1,000");
+
+impl BoostQuery<'_> {
+    /// The question, or what is wrong with it, for people.
+    pub(crate) fn question(self) -> Result<LookupQuery, String> {
+        let district = self.district.map(|text| DistrictId::new(&text).map_err(|error| format!("district {error}")));
+        let at = self.at.map(|text| Moment::parse(&text).map_err(|error| format!("at {error}")));
+        Ok(LookupQuery {
+            tenant: TenantId::new(&self.tenant).map_err(|error| format!("tenant {error}"))?,
+            district: district.transpose()?,
+            partners: self.partner_ids,
+            at: at.transpose()?,
+        })
+    }
+}
+
+struct PartnerText(PartnerId);
+
+impl<'de> Deserialize<'de> for PartnerText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = PartnerText;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an id in partner_ids as a string")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<PartnerText, E> {
+                PartnerId::new(text)
+                    .map(PartnerText)
+                    .map_err(|error| E::custom(format!("an id in partner_ids {error}")))
+            }
+        }
+
+        deserializer.deserialize_str(Text)
+    }
+}
+
+/// Stops at the first id too many.
+fn partner_ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PartnerId>, D::Error> {
+    struct Ids;
+
+    impl<'de> Visitor<'de> for Ids {
+        type Value = Vec<PartnerId>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("partner_ids as an array")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let mut ids = Vec::new();
+            while let Some(PartnerText(id)) = seq.next_element()? {
+                if ids.len() == LOOKUP_PARTNERS_MAX {
+                    return Err(A::Error::custom(format!("partner_ids holds more than {LOOKUP_PARTNERS_MAX}")));
+                }
+                ids.push(id);
+            }
+            if ids.is_empty() {
+                return Err(A::Error::custom("partner_ids is empty"));
+            }
+            Ok(ids)
+        }
+    }
+
+    deserializer.deserialize_seq(Ids)
+}
+
+/// In the order of the question.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Boosts)]
+pub(crate) struct BoostAnswer<'a> {
+    boosts: Vec<BoostBody<'a>>,
+    /// Partners of whom it is not known whether they are boosted; ask again.
+    unread: Vec<&'a str>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = Boost)]
+pub(crate) struct BoostBody<'a> {
+    partner_id: &'a str,
+    boost_score: f64,
+    /// Whose boost it is: the district, or `*`.
+    area: &'a str,
+}
+
+impl<'a> BoostAnswer<'a> {
+    pub(crate) fn new(answer: &'a Boosts) -> Self {
+        let boost = |boosted: &'a Boosted| BoostBody {
+            partner_id: boosted.partner.as_str(),
+            boost_score: boosted.score.get(),
+            area: boosted.area.as_str(),
+        };
+        Self {
+            boosts: answer.boosts.iter().map(boost).collect(),
+            unread: answer.unread.iter().map(PartnerId::as_str).collect(),
+        }
+    }
+}
+
+/// Newest first.
+#[derive(Serialize, ToSchema)]
+#[schema(as = DeadLetters)]
+pub(crate) struct DeadLetterList<'a> {
+    dead_letters: Vec<DeadLetterBody<'a>>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = DeadLetter)]
+pub(crate) struct DeadLetterBody<'a> {
+    /// Later ones have higher numbers.
+    number: u64,
+    /// RFC 3339.
+    received_at: String,
+    reason: &'a str,
+    /// As it came.
+    event: &'a str,
+    /// The event was too long to be kept whole.
+    cut: bool,
+}
+
+impl<'a> DeadLetterList<'a> {
+    pub(crate) fn new(letters: &'a [(LetterNo, DeadLetter)]) -> Self {
+        let letter = |(number, letter): &'a (LetterNo, DeadLetter)| DeadLetterBody {
+            number: number.0,
+            received_at: letter.received_at.to_string(),
+            reason: &letter.reason,
+            event: &letter.event,
+            cut: letter.cut,
+        };
+        Self { dead_letters: letters.iter().map(letter).collect() }
+    }
+}

@@ -1,0 +1,67 @@
+//! The campaigns port: what every adapter can do natively, and nothing else.
+//!
+//! # Contract
+//! - **C1 Ordered puts.** A boost is applied exactly if there is none under its key, or one of lower rank; judged in the
+//!   same atomic step as the write. So a put may be repeated, and puts may overtake one another: the highest rank stays.
+//! - **C2 Durable before answered.** `Applied` means that the row survives a crash of this process; so does `Stale`, for
+//!   the row that was in the way.
+//! - **C3 Honest outcomes.** As S4 of the messages port: `Throttled` and `Unavailable` on a write mean that certainly
+//!   nothing happened, `Unknown` that it may have happened, or may yet.
+//! - **C4 Key by key.** A read answers for each key, in order: the row, that there certainly is none, or that it could
+//!   not be read now. With `Consistency::Strong` it sees every put that was answered before it began.
+//! - **C5 Guarded markets.** A market replaces the one of the revision that its writer has seen, or nothing.
+//! - **C6 A bounded shelf of dead letters.** Numbers rise. At most so many are kept as the adapter is told, and the
+//!   oldest go first. To remove one that is not there changes nothing.
+
+use async_trait::async_trait;
+use saltern_core::campaigns::{Boost, BoostKey, DeadLetter, LetterNo, Look, Market};
+use saltern_core::ids::TenantId;
+
+use crate::port::{Consistency, StoreError};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BoostPut {
+    Applied,
+    /// A boost of the same or a higher rank is there.
+    Stale,
+}
+
+/// A tenant's market as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MarketRecord {
+    pub market: Market,
+    /// 1 for the first, and one more with every change.
+    pub revision: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarketPut {
+    Applied,
+    /// Another has been written in the meantime.
+    Conflict,
+}
+
+/// The campaigns table.
+#[async_trait]
+pub trait CampaignStore: Send + Sync + 'static {
+    /// Writes one boost if it outranks the one that is there (C1–C3).
+    async fn put_boost(&self, key: &BoostKey, boost: &Boost) -> Result<BoostPut, StoreError>;
+
+    /// Reads boosts by exact key (C4). At most `BOOST_BATCH_MAX` keys, which differ.
+    async fn boosts(&self, keys: &[BoostKey], consistency: Consistency) -> Result<Vec<Look>, StoreError>;
+
+    /// Writes a tenant's market if the one before it has the revision before it (C5).
+    async fn put_market(&self, tenant: &TenantId, record: &MarketRecord) -> Result<MarketPut, StoreError>;
+
+    /// Reads a tenant's market, strongly.
+    async fn market(&self, tenant: &TenantId) -> Result<Option<MarketRecord>, StoreError>;
+
+    /// Puts a rejected event on the shelf (C6).
+    async fn add_dead_letter(&self, letter: &DeadLetter) -> Result<(), StoreError>;
+
+    /// The newest dead letters, newest first (C6).
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError>;
+
+    /// Takes one off the shelf (C6).
+    async fn remove_dead_letter(&self, number: LetterNo) -> Result<(), StoreError>;
+}

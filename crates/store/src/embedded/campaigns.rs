@@ -1,0 +1,108 @@
+//! The campaigns table in the same folder, behind the same commit thread.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use fjall::Slice;
+use saltern_core::campaigns::{Boost, BoostKey, DeadLetter, LetterNo, Look};
+use saltern_core::ids::TenantId;
+
+use super::codec::{self, Damage};
+use super::commit::{Premise, Verdict, Write};
+use super::engine::Engine;
+use super::error::read_failed;
+use super::physical::{Space, boost_key, letter_key, letters_prefix, market_key, sort_of};
+use super::store::EmbeddedStore;
+use crate::campaigns::port::{BoostPut, CampaignStore, MarketPut, MarketRecord};
+use crate::misuse::batch_fits;
+use crate::port::{Condition, Consistency, StoreError};
+
+/// Numbers for dead letters. This process alone writes them, so the next one is known.
+pub(super) struct Shelf {
+    next: AtomicU64,
+    max: u64,
+}
+
+impl Shelf {
+    pub(super) fn open(engine: &Engine, max: u64) -> Result<Self, StoreError> {
+        let newest = engine.space(Space::Campaigns).prefix(letters_prefix()).next_back();
+        let newest = newest.map(fjall::Guard::key).transpose().map_err(read_failed)?;
+        let newest = newest.map(|key| sort_of(&key).ok_or(Damage::Key)).transpose()?;
+        Ok(Self { next: AtomicU64::new(newest.unwrap_or(0) + 1), max })
+    }
+
+    /// The next letter's number, and that of the one that makes room for it.
+    fn take(&self) -> (LetterNo, Option<LetterNo>) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        (LetterNo(number), number.checked_sub(self.max).map(LetterNo))
+    }
+}
+
+fn write(key: Slice, value: Option<Vec<u8>>, premise: Premise) -> Write {
+    Write { space: Space::Campaigns, key, value: value.map(Slice::from), premise, found: None }
+}
+
+fn is_applied(verdicts: &[Verdict]) -> bool {
+    verdicts.iter().all(|verdict| matches!(verdict, Verdict::Applied))
+}
+
+impl EmbeddedStore {
+    fn campaign_row(&self, key: &Slice) -> Result<Option<Slice>, StoreError> {
+        self.engine.space(Space::Campaigns).get(key).map_err(read_failed)
+    }
+
+    fn look(&self, key: &BoostKey) -> Result<Look, StoreError> {
+        let row = self.engine.space(Space::Campaigns).get(key.as_str()).map_err(read_failed)?;
+        Ok(row.map_or(Ok(Look::Absent), |row| codec::decode_boost(&row).map(Look::Found))?)
+    }
+}
+
+#[async_trait]
+impl CampaignStore for EmbeddedStore {
+    async fn put_boost(&self, key: &BoostKey, boost: &Boost) -> Result<BoostPut, StoreError> {
+        let key = boost_key(key);
+        let found = Some(self.look_ahead(Space::Campaigns, &key)?);
+        let put = Write { found, ..write(key, Some(codec::encode_boost(boost)), Premise::Outranks(boost.rank())) };
+        let applied = is_applied(&self.commit(vec![put]).await?);
+        Ok(if applied { BoostPut::Applied } else { BoostPut::Stale })
+    }
+
+    async fn boosts(&self, keys: &[BoostKey], _: Consistency) -> Result<Vec<Look>, StoreError> {
+        batch_fits(keys.len())?;
+        self.check()?;
+        keys.iter().map(|key| self.look(key)).collect()
+    }
+
+    async fn put_market(&self, tenant: &TenantId, record: &MarketRecord) -> Result<MarketPut, StoreError> {
+        let condition = match record.revision {
+            0 | 1 => Condition::Absent,
+            revision => Condition::Version(revision - 1),
+        };
+        let put = write(market_key(tenant), Some(codec::encode_market(record)), Premise::Row(condition));
+        let applied = is_applied(&self.commit(vec![put]).await?);
+        Ok(if applied { MarketPut::Applied } else { MarketPut::Conflict })
+    }
+
+    async fn market(&self, tenant: &TenantId) -> Result<Option<MarketRecord>, StoreError> {
+        self.check()?;
+        Ok(self.campaign_row(&market_key(tenant))?.as_deref().map(codec::decode_market).transpose()?)
+    }
+
+    async fn add_dead_letter(&self, letter: &DeadLetter) -> Result<(), StoreError> {
+        let (number, oldest) = self.shelf.take();
+        let mut writes = vec![write(letter_key(number), Some(codec::encode_letter(number, letter)), Premise::Nothing)];
+        writes.extend(oldest.map(|oldest| write(letter_key(oldest), None, Premise::Nothing)));
+        self.commit(writes).await.map(drop)
+    }
+
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError> {
+        self.check()?;
+        let newest_first = self.engine.space(Space::Campaigns).prefix(letters_prefix()).rev().take(limit);
+        let letter = |row: fjall::Guard| Ok(codec::decode_letter(&row.value().map_err(read_failed)?)?);
+        newest_first.map(letter).collect()
+    }
+
+    async fn remove_dead_letter(&self, number: LetterNo) -> Result<(), StoreError> {
+        self.commit(vec![write(letter_key(number), None, Premise::Nothing)]).await.map(drop)
+    }
+}

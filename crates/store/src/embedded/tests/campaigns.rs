@@ -1,0 +1,92 @@
+use fjall::{Database, KeyspaceCreateOptions, PersistMode};
+use saltern_core::campaigns::{Area, Boost, BoostKey, DeadLetter, Look, Moment, State};
+use saltern_core::ids::{PartnerId, TenantId};
+
+use super::durability::copy;
+use super::*;
+use crate::campaigns::{BoostPut, CampaignStore, conformance};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keeps_the_contract_of_campaigns() {
+    let folder = TempDir::new().unwrap();
+    conformance::all(Arc::new(open(folder.path()))).await;
+    conformance::all(Arc::new(open(folder.path().join("other").as_path()))).await;
+}
+
+#[tokio::test]
+async fn dead_letters_are_bounded_and_go_on_after_a_restart() {
+    let folder = TempDir::new().unwrap();
+    let options = EmbeddedOptions { dead_letters_max: 7, ..EmbeddedOptions::default() };
+    let open = || EmbeddedStore::open(folder.path(), options).unwrap();
+    conformance::dead_letters_are_bounded(&open(), 7).await;
+    let store = open();
+    let before = store.dead_letters(100).await.unwrap();
+    let letter = DeadLetter::new(Moment::from_ms(1).unwrap(), "why".into(), b"{");
+    store.add_dead_letter(&letter).await.unwrap();
+    let after = store.dead_letters(100).await.unwrap();
+    assert_eq!((after.len(), &after[0].1, &after[1..]), (7, &letter, &before[..6]));
+    assert_eq!(after[0].0.0, before[0].0.0 + 1);
+}
+
+fn key(partner: u32) -> BoostKey {
+    let (tenant, partner) = (TenantId::new("de").unwrap(), PartnerId::new(&partner.to_string()).unwrap());
+    BoostKey::new(&tenant, &Area::Wildcard, &partner)
+}
+
+fn boost(ms: i64) -> Boost {
+    Boost { state: State::Ended, last_updated: Moment::from_ms(ms).unwrap() }
+}
+
+/// C2: what is on disk right after an answer is what a killed process leaves behind.
+#[tokio::test]
+async fn answered_boosts_are_on_disk_while_the_store_is_open() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder.path().join("live"));
+    for i in 0..20 {
+        assert_eq!(store.put_boost(&key(i), &boost(5)).await.unwrap(), BoostPut::Applied);
+        assert_eq!(store.put_boost(&key(i), &boost(4)).await.unwrap(), BoostPut::Stale);
+    }
+    append_all(&store, 1..=20).await;
+    let killed = folder.path().join("killed");
+    copy(&folder.path().join("live"), &killed);
+    let store = open(&killed);
+    let keys: Vec<_> = (0..20).map(key).collect();
+    assert_eq!(store.boosts(&keys, Consistency::Strong).await.unwrap(), vec![Look::Found(boost(5)); 20]);
+    assert_eq!(count(&store).await.unwrap(), 20);
+}
+
+#[tokio::test]
+async fn damaged_bytes_are_told() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path());
+    let campaigns = store.engine.space(physical::Space::Campaigns);
+    campaigns.insert(key(1).as_str(), b"\x06").unwrap();
+    let damaged = |error: Option<StoreError>| assert!(matches!(error, Some(StoreError::Damaged(_))), "{error:?}");
+    damaged(store.boosts(&[key(1)], Consistency::Strong).await.err());
+    damaged(store.put_boost(&key(1), &boost(1)).await.err());
+    assert_eq!(store.boosts(&[key(2)], Consistency::Strong).await.unwrap(), [Look::Absent]);
+}
+
+/// A folder of the format before campaigns: opened, it has them, and its messages are as they were.
+#[tokio::test]
+async fn a_folder_without_campaigns_gets_them() {
+    let folder = TempDir::new().unwrap();
+    {
+        let db = Database::builder(folder.path().join("engine")).open().unwrap();
+        for name in ["rows", "claims"] {
+            let keyspace = db.keyspace(name, KeyspaceCreateOptions::default).unwrap();
+            for put in append(1).iter().filter(|put| (name == "claims") == matches!(put.record, Record::Claim(_))) {
+                keyspace.insert(physical::physical_key(&put.key), codec::encode(&put.record)).unwrap();
+            }
+        }
+        db.persist(PersistMode::SyncAll).unwrap();
+    }
+    let marker = || std::fs::read_to_string(folder.path().join("SALTERN")).unwrap();
+    std::fs::write(folder.path().join("SALTERN"), "embedded format 1\n").unwrap();
+    for round in 0..2 {
+        let store = open(folder.path());
+        assert_eq!(marker(), "embedded format 2\n");
+        assert_eq!(count(&store).await.unwrap(), 1);
+        assert_eq!(store.put_boost(&key(1), &boost(round)).await.unwrap(), BoostPut::Applied);
+    }
+}
