@@ -1,4 +1,4 @@
-//! What both chat designs do to a store: put a row where none is, and ask several ranges at once.
+//! What several designs do to a store: put a row where none is, ask several ranges at once, turn ids into numbers.
 
 use std::cmp::Reverse;
 use std::error::Error;
@@ -47,4 +47,21 @@ pub(crate) async fn newest_first(store: &dyn Store, queries: &[Query]) -> Result
     let mut rows: Vec<_> = runs.into_iter().flatten().filter_map(message).collect();
     rows.sort_by_key(|(sort, _)| Reverse(*sort));
     Ok(rows)
+}
+
+/// Fowler, Noll and Vo's hash: the same in every process, so that a retry can find its row.
+pub(crate) fn fnv1a(id: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    id.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        assert_eq!(fnv1a("a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a("foobar"), 0x8594_4171_f739_67e8);
+    }
 }

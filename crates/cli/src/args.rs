@@ -1,11 +1,14 @@
 //! What people type, and what `--help` teaches them.
 
+mod boosts;
+
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::boosts::{BoostsArgs, BoostsPart, RedisBoostsArgs};
 use crate::config::LogFormat;
 
 /// The API key of client commands.
@@ -232,8 +235,8 @@ pub(crate) enum BenchCommand {
     Partitions(PartitionsArgs),
     /// Tickets from Redis against a script that only counts
     ///
-    /// Clients take one ticket after the other from a redis-server that this command starts, over one connection that
-    /// they share; the peer is a script of one HINCRBY, over a connection of the same kind.
+    /// Clients take one ticket after the other from a redis-server that this command starts, over a connection each, and
+    /// then over one that they share; the peer is a script of one HINCRBY, over as many connections of the same kind.
     #[cfg(feature = "cloud")]
     #[command(after_help = "Example:\n  saltern bench tickets --clients 50 --seconds 1 --runs 3")]
     Tickets(TicketsArgs),
@@ -245,6 +248,18 @@ pub(crate) enum BenchCommand {
     #[cfg(feature = "cloud")]
     #[command(after_help = "Example:\n  SALTERN_DYNAMODB_LOCAL=$(scripts/dynamodb-local) saltern bench requests")]
     Requests(RequestsArgs),
+    /// Searches for boosted partners: Saltern beside the designs before it, Redis and a map in memory
+    ///
+    /// A market of partners that are boosted everywhere, and searches that each know 50 of them. Counts: what a search reads
+    /// and an event writes. Latency: without HTTP, on the embedded store and, in a binary with the cloud mode, on
+    /// DynamoDB. Http: the server, against a trivial endpoint and against the same lookup through Redis.
+    #[command(
+        after_help = "Examples:\n  saltern bench boosts\n  saltern bench boosts --only http --connections 16 --runs 3"
+    )]
+    Boosts(BoostsArgs),
+    /// A peer of `bench boosts`: answers its requests out of Redis
+    #[command(hide = true)]
+    ServeRedisBoosts(RedisBoostsArgs),
     /// The peer of the HTTP measurements: answers every request with the same bytes
     #[command(hide = true)]
     ServeTrivial(TrivialArgs),

@@ -51,6 +51,7 @@ fn run(command: Command) -> Result<()> {
         Command::Campaigns(CampaignsCommand::Load(args)) => runtime()?.block_on(campaigns::load(&args)),
         Command::Inspect(args) => runtime()?.block_on(inspect::inspect(&args)),
         Command::Bench(BenchCommand::ServeTrivial(args)) => runtime()?.block_on(bench::serve_trivial(&args)),
+        Command::Bench(BenchCommand::ServeRedisBoosts(args)) => runtime()?.block_on(bench::serve_redis_boosts(&args)),
         Command::Bench(command) => runtime()?.block_on(bench::bench(&command)),
         Command::Config(ConfigCommand::Check(args)) => {
             print!("{}", Config::load(&args)?.into_toml());

@@ -41,3 +41,45 @@ fn pages_ask_for_what_they_return_and_the_classic_design_for_a_page_of_every_par
     assert_eq!(report["reads"]["latency"].as_array().unwrap().len(), 3);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the temporary folder is still there");
 }
+
+/// 300 partners of which 75 serve each of 60 districts, and 4 more everywhere.
+#[test]
+fn searches_ask_for_whom_they_name_and_earlier_designs_for_everybody() {
+    let folder = TempDir::new().unwrap();
+    let size = ["--partners", "300", "--districts", "60", "--wide", "4"];
+    let args = [&["bench", "boosts", "--runs", "1", "--seconds", "1", "--clients", "2", "--json"][..], &size].concat();
+    let output = support::run(folder.path(), &args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let embedded = &report["stores"][0];
+    assert_eq!((&report["stores"].as_array().unwrap().len(), &embedded["store"]), (&1, &"embedded".into()));
+
+    let count = |design: &str, figure: &str| {
+        let counts = embedded["counts"].as_array().unwrap();
+        let line = counts.iter().find(|line| line["design"] == design).unwrap();
+        line[figure].as_f64().unwrap_or_else(|| panic!("no {figure} of {design}: {line}"))
+    };
+    let read = |design| ["operations", "items", "partners"].map(|figure| count(design, figure));
+    // One document for all day and one for the present slot, each with half of the partners.
+    assert_eq!(read("v1"), [4.0, 2.0, 300.0]);
+    assert_eq!(read("expansion"), [1.0, 75.0, 75.0]);
+    let [operations, items, partners] = read("expansion_with_wide");
+    assert!(operations == 1.0 && items == partners && (78.0..=79.0).contains(&items), "{items}");
+    assert_eq!(read("saltern"), [1.0, 50.0, 50.0]);
+
+    let written = |design| ["writes_all_day", "writes_in_slots", "writes_wide"].map(|figure| count(design, figure));
+    assert_eq!(written("v1"), [7.0, 28.0, 7.0]);
+    assert_eq!(written("expansion"), [15.0, 15.0, 60.0]);
+    assert_eq!(written("expansion_with_wide"), [15.0, 15.0, 60.0]);
+    assert_eq!(written("saltern"), [1.0, 1.0, 1.0]);
+    assert!(count("v1", "bytes") > 5.0 * count("saltern", "bytes"));
+
+    // Every answer was checked: whatever is not 50 boosts is an error.
+    let lines = embedded["latency"][0]["lines"].as_array().unwrap();
+    let http = report["http"].as_array().unwrap();
+    let peers = usize::from(report["redis"] == true);
+    assert_eq!((lines.len(), http.len()), (5 + peers, 1 + peers), "{report}");
+    assert!(lines.iter().all(|line| line["errors"] == 0 && line["per_s"].as_f64().unwrap() > 0.0), "{report}");
+    assert!(http.iter().all(|pair| pair["saltern"]["errors"] == 0 && pair["peer"]["errors"] == 0), "{report}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the temporary folder is still there");
+}

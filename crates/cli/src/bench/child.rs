@@ -26,6 +26,11 @@ impl Server {
         Self::start(scratch, &["bench", "serve-trivial", "--status", &status, "--response-bytes", &bytes])
     }
 
+    /// The peer of boosts: looks the rows up in the Redis on this port.
+    pub(super) fn redis_boosts(scratch: &Path, redis_port: u16) -> Result<Self> {
+        Self::start(scratch, &["bench", "serve-redis-boosts", "--redis-port", &redis_port.to_string()])
+    }
+
     /// In the scratch folder and without our variables, so that no configuration of the user's is picked up.
     fn start(folder: &Path, args: &[&str]) -> Result<Self> {
         let mut command = Command::new(std::env::current_exe().context("cannot find this binary")?);

@@ -39,7 +39,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    fn of<'a>(runs: impl Iterator<Item = &'a Measured> + Clone) -> Self {
+    pub(super) fn of<'a>(runs: impl Iterator<Item = &'a Measured> + Clone) -> Self {
         let of = |figure: &dyn Fn(&Measured) -> f64| Spread::of(runs.clone().map(figure)).median;
         Self {
             per_s: of(&Measured::per_s),

@@ -4,6 +4,7 @@
 //! Runs of the two sides take turns, so that whatever else the machine does falls on both.
 
 mod append;
+mod boosts;
 mod child;
 #[cfg(feature = "cloud")]
 mod cloud;
@@ -22,6 +23,7 @@ mod without_http;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
+pub(crate) use self::boosts::serve_redis_boosts;
 use anyhow::{Result, bail};
 pub(crate) use trivial::serve_trivial;
 
@@ -47,6 +49,8 @@ pub(crate) async fn bench(command: &BenchCommand) -> Result<()> {
             BenchCommand::Tickets(args) => cloud::tickets(args).await,
             #[cfg(feature = "cloud")]
             BenchCommand::Requests(args) => cloud::requests(args).await,
+            BenchCommand::Boosts(args) => boosts::boosts(args).await,
+            BenchCommand::ServeRedisBoosts(args) => serve_redis_boosts(args).await,
             BenchCommand::ServeTrivial(args) => serve_trivial(args).await,
         }
     };

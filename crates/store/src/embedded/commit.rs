@@ -15,6 +15,7 @@ use super::lookahead::{Found, Latest};
 use super::metrics::EmbeddedMetrics;
 use super::options::COMMIT_BYTES_MAX;
 use super::physical::Space;
+use super::recent::Recent;
 use super::tops::Tops;
 use crate::port::{Condition, StoreError};
 
@@ -75,6 +76,7 @@ pub(super) struct Committer {
     pub(super) engine: Engine,
     pub(super) tops: Tops,
     pub(super) latest: Latest,
+    pub(super) recent: Arc<Recent>,
     pub(super) failure: Arc<watch::Sender<Option<EngineFailure>>>,
     pub(super) metrics: EmbeddedMetrics,
     pub(super) batch_max: usize,
@@ -175,8 +177,11 @@ impl Committer {
                 batch.written.into_iter().map(|((space, key), value)| (space, key, value)).collect();
             // Neighbours find each other's way through the engine's memory still warm.
             writes.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-            let looked_up = writes.iter().filter(|(space, ..)| *space != Space::Rows).map(|(_, key, _)| key.clone());
-            let looked_up = looked_up.collect();
+            let keys = |wanted: fn(Space) -> bool| -> Vec<Slice> {
+                writes.iter().filter(|(space, ..)| wanted(*space)).map(|(_, key, _)| key.clone()).collect()
+            };
+            let looked_up = keys(|space| space != Space::Rows);
+            let campaigns = keys(|space| space == Space::Campaigns);
             if let Err(failure) = self.engine.commit(writes) {
                 let unknown = StoreError::Unknown(Arc::new(failure.clone()));
                 self.fail(failure);
@@ -185,6 +190,7 @@ impl Committer {
                 }
                 return;
             }
+            campaigns.iter().for_each(|key| self.recent.forget(key));
             self.latest.committed(looked_up);
             self.metrics.committed(requests, began.elapsed());
         }

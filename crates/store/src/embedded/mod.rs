@@ -14,6 +14,8 @@ mod lookahead;
 mod metrics;
 mod options;
 mod physical;
+mod recent;
+mod size;
 mod store;
 mod tops;
 
@@ -23,4 +25,5 @@ mod tests;
 pub use error::{EngineFailure, Holder, OpenError};
 pub use metrics::EmbeddedMetrics;
 pub use options::EmbeddedOptions;
+pub use size::{boost_bytes, row_bytes};
 pub use store::EmbeddedStore;

@@ -20,6 +20,7 @@ use super::lookahead::{Commits, Found, Latest};
 use super::metrics::EmbeddedMetrics;
 use super::options::{EmbeddedOptions, PAGE_BYTES_MAX};
 use super::physical::{Space, physical, physical_key, sort_of};
+use super::recent::Recent;
 use super::tops::Tops;
 use crate::misuse::keys_differ;
 use crate::port::{Capabilities, Consistency, Put, PutOutcome, Query, QueryPage, Store, StoreError};
@@ -34,6 +35,7 @@ pub struct EmbeddedStore {
     failure: Arc<watch::Sender<Option<EngineFailure>>>,
     metrics: EmbeddedMetrics,
     pub(super) shelf: Shelf,
+    pub(super) recent: Arc<Recent>,
     /// Last, so that the folder is free only when the engine is gone.
     folder: Folder,
 }
@@ -54,10 +56,12 @@ impl EmbeddedStore {
         let failure = Arc::new(watch::Sender::new(None));
         let metrics = EmbeddedMetrics::default();
         let commits = Commits::default();
+        let recent = Arc::new(Recent::default());
         let committer = Committer {
             engine: engine.clone(),
             tops: Tops::default(),
             latest: Latest::new(commits.clone()),
+            recent: Arc::clone(&recent),
             failure: Arc::clone(&failure),
             metrics: metrics.clone(),
             batch_max: options.batch_max,
@@ -66,7 +70,17 @@ impl EmbeddedStore {
             .name("store-commit".into())
             .spawn(move || committer.run(requests))
             .map_err(|error| OpenError::io(path, error))?;
-        Ok(Self { engine, commits, queue: Some(queue), committer: Some(committer), failure, metrics, shelf, folder })
+        Ok(Self {
+            engine,
+            commits,
+            queue: Some(queue),
+            committer: Some(committer),
+            failure,
+            metrics,
+            shelf,
+            recent,
+            folder,
+        })
     }
 
     /// Tells whoever finds the folder locked where it is being served.

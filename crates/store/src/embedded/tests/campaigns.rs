@@ -90,3 +90,34 @@ async fn a_folder_without_campaigns_gets_them() {
         assert_eq!(store.put_boost(&key(1), &boost(round)).await.unwrap(), BoostPut::Applied);
     }
 }
+
+/// C4: what is remembered of a boost is never older than the last put that was answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_lookup_sees_every_put_that_was_answered_before_it() {
+    const PUTS: i64 = 300;
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()));
+    let answered = Arc::new(std::sync::atomic::AtomicI64::new(0));
+    let read = |store: Arc<EmbeddedStore>, answered: Arc<std::sync::atomic::AtomicI64>| async move {
+        loop {
+            let least = answered.load(std::sync::atomic::Ordering::SeqCst);
+            let seen = match store.boosts(&[key(1)], Consistency::Strong).await.unwrap().remove(0) {
+                Look::Found(boost) => boost.last_updated.as_ms(),
+                _ => 0,
+            };
+            assert!(seen >= least, "saw {seen} after {least}");
+            if least == PUTS {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let readers: Vec<_> = (0..2).map(|_| tokio::spawn(read(Arc::clone(&store), Arc::clone(&answered)))).collect();
+    for ms in 1..=PUTS {
+        assert_eq!(store.put_boost(&key(1), &boost(ms)).await.unwrap(), BoostPut::Applied);
+        answered.store(ms, std::sync::atomic::Ordering::SeqCst);
+    }
+    for reader in readers {
+        reader.await.unwrap();
+    }
+}

@@ -1,0 +1,18 @@
+//! What rows take in the engine, key and value, before blocks are compressed: for measurements.
+
+use saltern_core::campaigns::{Boost, BoostKey};
+use saltern_core::key::Key;
+use saltern_core::record::Record;
+
+use super::codec;
+use super::physical::physical_key;
+
+#[must_use]
+pub fn row_bytes(key: &Key, record: &Record) -> usize {
+    physical_key(key).len() + codec::encode(record).len()
+}
+
+#[must_use]
+pub fn boost_bytes(key: &BoostKey, boost: &Boost) -> usize {
+    key.as_str().len() + codec::encode_boost(boost).len()
+}
