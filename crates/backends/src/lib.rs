@@ -5,11 +5,13 @@
 mod address;
 mod dynamodb;
 mod dynamodb_proxy;
+mod kafka;
 mod process;
 mod redis;
 
 pub use address::Address;
 pub use dynamodb::DynamoLocal;
 pub use dynamodb_proxy::DynamoProxy;
+pub use kafka::Kafka;
 pub use process::{free_port, wait_until};
 pub use redis::Redis;

@@ -74,9 +74,9 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 /// Whether someone on this port answers the question with something that begins like this.
-pub(crate) fn answers(port: u16, question: &[u8], beginning: &[u8; 5]) -> bool {
+pub(crate) fn answers(port: u16, question: &[u8], beginning: &[u8]) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    let mut head = [0; 5];
-    stream.write_all(question).and_then(|()| stream.read_exact(&mut head)).is_ok() && head == *beginning
+    let mut head = vec![0; beginning.len()];
+    stream.write_all(question).and_then(|()| stream.read_exact(&mut head)).is_ok() && head == beginning
 }

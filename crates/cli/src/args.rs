@@ -62,7 +62,8 @@ pub(crate) enum Command {
     /// Show how a conversation is laid out
     ///
     /// Show a conversation's head, layout, epochs, partitions and recent gaps. Asks a running server with --url;
-    /// otherwise opens the data folder itself, which works only while no server holds it.
+    /// otherwise opens the data folder itself, which works only while no server holds it. An API key needs the scope
+    /// `messages:read`.
     #[command(after_help = "Example:\n  saltern inspect tea --url http://127.0.0.1:8080")]
     Inspect(InspectArgs),
     /// Measure, as a ratio against a peer in the same run
@@ -85,33 +86,82 @@ pub(crate) enum CampaignsCommand {
     /// Reads plain, gzip and Zstandard files, told apart by their content. Sends to a running server with --url; otherwise
     /// opens the data folder itself, which works only while no server holds it. Events may come in any order and more
     /// than once. A load that was interrupted goes on where it was when it is started again: how far it came is kept in
-    /// FILE.progress until it is done. Exit status 1 if events were rejected; these are dead letters then.
+    /// FILE.progress until it is done. Exit status 1 if events were rejected; these are dead letters then. An API key needs
+    /// the scope `campaigns:write`.
     #[command(after_help = "Example:\n  saltern campaigns load events.ndjson.gz --url http://127.0.0.1:8080")]
     Load(LoadArgs),
+    /// Read campaign events from Kafka, one JSON object per message
+    ///
+    /// Runs as a member of a consumer group until SIGINT or SIGTERM, and writes to a running server with --url; otherwise
+    /// to the tables or the folder that the configuration names. An offset is committed only when all before it has been
+    /// written, so nothing is lost however it ends; what is read again changes nothing. Partitions are worked on side by
+    /// side, each in its order. A message that is no event becomes a dead letter. A store or server that is away is waited
+    /// for. Needs a binary built with --features kafka (or cloud). An API key needs the scope `campaigns:write`.
+    #[command(
+        after_help = "Examples:\n  saltern campaigns consume --brokers 127.0.0.1:9092 --topic campaign-events \\\n    \
+                            --url http://127.0.0.1:8080 --metrics 127.0.0.1:9464\n  \
+                            SALTERN_MODE=cloud saltern campaigns consume --brokers broker:9093 --topic campaign-events \\\n    \
+                            --kafka-config ./kafka.properties"
+    )]
+    Consume(ConsumeArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
     /// The file
     pub(crate) file: PathBuf,
-    /// Send to the server at this address
-    #[arg(long, conflicts_with_all = ["data", "config"])]
-    pub(crate) url: Option<String>,
-    /// API key with the scope `campaigns:write`, if the server wants one
-    #[arg(long, env = KEY_ENV, hide_env_values = true, value_name = "KEY")]
-    pub(crate) key: Option<String>,
-    /// Open this data folder [default: the one that `saltern serve` would use here]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-    /// Configuration file that names the data folder
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
     /// Begin anew, whatever an earlier load has done
     #[arg(long)]
     pub(crate) restart: bool,
     /// Print one JSON object in the end
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConsumeArgs {
+    /// Kafka brokers to begin with, as in broker1:9092,broker2:9092
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) brokers: String,
+    /// Topic to read; may be given more than once
+    #[arg(long = "topic", value_name = "TOPIC", required = true)]
+    pub(crate) topics: Vec<String>,
+    /// Consumer group; its members share the partitions
+    #[arg(long, default_value = "saltern-campaigns", value_name = "GROUP")]
+    pub(crate) group: String,
+    /// Setting of the Kafka client (librdkafka), as in security.protocol=ssl; may be given more than once
+    #[arg(long = "kafka-option", value_name = "NAME=VALUE")]
+    pub(crate) kafka_options: Vec<String>,
+    /// File of such settings, one per line: the place for passwords
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kafka_config: Option<PathBuf>,
+    /// Serve /metrics at this address; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// How log lines look [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+/// A running server, or the data itself.
+#[derive(Debug, Default, Args)]
+pub(crate) struct TargetArgs {
+    /// Ask the server at this address
+    #[arg(long, conflicts_with_all = ["data", "config"])]
+    pub(crate) url: Option<String>,
+    /// API key, if the server wants one
+    #[arg(long, env = KEY_ENV, hide_env_values = true, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// Open this data folder [default: the one that `saltern serve` would use here]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Configuration file that names the data folder, or the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -199,18 +249,8 @@ fn default_partitions() -> NonZeroU32 {
 pub(crate) struct InspectArgs {
     /// The conversation's id, as clients write it
     pub(crate) conversation: String,
-    /// Ask the server at this address
-    #[arg(long, conflicts_with_all = ["data", "config"])]
-    pub(crate) url: Option<String>,
-    /// API key with the scope `messages:read`, if the server wants one
-    #[arg(long, env = KEY_ENV, hide_env_values = true, value_name = "KEY")]
-    pub(crate) key: Option<String>,
-    /// Open this data folder [default: the one that `saltern serve` would use here]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-    /// Configuration file that names the data folder
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

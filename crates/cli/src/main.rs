@@ -8,12 +8,12 @@ mod histogram;
 mod http;
 mod inspect;
 mod log;
-
 mod offer;
 mod ramp;
 mod scratch;
 mod serve;
 mod service;
+mod stop;
 mod table;
 
 use std::process::ExitCode;
@@ -49,6 +49,10 @@ fn run(command: Command) -> Result<()> {
         Command::Init(args) => runtime()?.block_on(service::init(&Config::load(&args.config)?, &args)),
         Command::Ramp(args) => runtime()?.block_on(ramp::ramp(&args)),
         Command::Campaigns(CampaignsCommand::Load(args)) => runtime()?.block_on(campaigns::load(&args)),
+        Command::Campaigns(CampaignsCommand::Consume(args)) => {
+            log::start(args.log_format.unwrap_or_default())?;
+            runtime()?.block_on(campaigns::consume(&args))
+        }
         Command::Inspect(args) => runtime()?.block_on(inspect::inspect(&args)),
         Command::Bench(BenchCommand::ServeTrivial(args)) => runtime()?.block_on(bench::serve_trivial(&args)),
         Command::Bench(BenchCommand::ServeRedisBoosts(args)) => runtime()?.block_on(bench::serve_redis_boosts(&args)),

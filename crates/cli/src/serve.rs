@@ -7,16 +7,14 @@ use anyhow::{Context, Result, anyhow};
 use prometheus_client::registry::Registry;
 use saltern_server::{Server, ServerConfig, Services};
 use saltern_store::embedded::EngineFailure;
-use tokio::signal::unix::{SignalKind, signal};
-use tracing::info;
 
 use crate::config::Config;
 use crate::service::{Service, millis};
+use crate::stop::Stop;
 
 /// Serves until a signal, or until the store fails.
 pub(crate) async fn serve(config: &Config) -> Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    let mut stop = Stop::listen()?;
     let service = Service::open(config).await?;
     let failure = Arc::new(OnceLock::new());
     let server = match bind(config, &service, Arc::clone(&failure)).await {
@@ -28,8 +26,7 @@ pub(crate) async fn serve(config: &Config) -> Result<()> {
     };
     let shutdown = async {
         tokio::select! {
-            _ = interrupt.recv() => info!("interrupted: finishing what is under way"),
-            _ = terminate.recv() => info!("told to end: finishing what is under way"),
+            () = stop.requested() => {}
             failed = service.failure() => {
                 // What is under way cannot succeed any more. Its outcome is unknown, and is answered so.
                 service.conversations.abort();
@@ -40,12 +37,16 @@ pub(crate) async fn serve(config: &Config) -> Result<()> {
     };
     server.run(shutdown).await;
     service.close().await;
-    match failure.get() {
-        None => Ok(()),
-        Some(EngineFailure::Full(_)) => {
-            Err(anyhow!("the disk of {} is full; free space and start again", config.data.value.display()))
+    failure.get().map_or(Ok(()), |failed| Err(explained(failed, config)))
+}
+
+/// What to do about a store that has failed for good.
+pub(crate) fn explained(failed: &EngineFailure, config: &Config) -> anyhow::Error {
+    match failed {
+        EngineFailure::Full(_) => {
+            anyhow!("the disk of {} is full; free space and start again", config.data.value.display())
         }
-        Some(failed) => Err(anyhow::Error::new(failed.clone()).context("the store has failed; start again")),
+        failed => anyhow::Error::new(failed.clone()).context("the store has failed; start again"),
     }
 }
 

@@ -6,12 +6,13 @@ mod support;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
-use support::{Client, Server, plain_line, run};
+use support::{Client, PATIENCE, Server, plain_line, run, saltern};
 use tempfile::TempDir;
 
 const LAST_UPDATED: i64 = 1_763_200_000_000;
@@ -148,5 +149,100 @@ async fn a_file_cut_short_is_told() {
     assert_eq!(boosted(&mut client, 19_500..20_500).await, 500);
     let missing = load(&folder, &folder.path().join("missing"), &["--url", url.as_str()]);
     assert!(plain_line(&String::from_utf8_lossy(&missing.stderr)).contains("cannot open"));
+    server.terminate();
+}
+
+const MANY: usize = 60_000;
+
+fn start_load(file: &Path, to: &[&str]) -> Child {
+    let mut command = saltern();
+    command.args(["campaigns", "load", file.to_str().unwrap(), "--json"]).args(to);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+async fn all_boosted(client: &mut Client) -> usize {
+    let mut found = 0;
+    for first in (0..MANY).step_by(1_000) {
+        found += boosted(client, first..first + 1_000).await;
+    }
+    found
+}
+
+/// The loader is killed, and started again: whatever was under way is loaded.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_that_was_killed_is_finished_by_the_next() {
+    let folder = TempDir::new().unwrap();
+    let (server, mut client) = served(&folder).await;
+    let path = file(&folder, "events", events(MANY));
+    let url = server.url();
+    let mut load_killed = start_load(&path, &["--url", &url]);
+    let began = Instant::now();
+    while boosted(&mut client, 0..1_000).await == 0 {
+        assert!(began.elapsed() < PATIENCE && load_killed.try_wait().unwrap().is_none());
+    }
+    load_killed.kill().unwrap();
+    load_killed.wait().unwrap();
+    let before = all_boosted(&mut client).await;
+    assert!(before < MANY, "the kill came too late");
+    let output = load(&folder, &path, &["--url", &url]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(all_boosted(&mut client).await, MANY);
+    server.terminate();
+}
+
+/// The process that has the folder is killed in mid-load: the folder opens, and the next load completes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_whose_load_was_killed_is_whole() {
+    let folder = TempDir::new().unwrap();
+    let (server, _) = served(&folder).await;
+    server.terminate();
+    let path = file(&folder, "events", events(MANY));
+    let data = folder.path().join("data");
+    let to = ["--data", data.to_str().unwrap()];
+    let mut amid = 0;
+    for delay_ms in [50, 100, 200, 400, 800] {
+        let mut load_killed = start_load(&path, &to);
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        amid += usize::from(load_killed.try_wait().unwrap().is_none());
+        let _ = load_killed.kill();
+        load_killed.wait().unwrap();
+    }
+    assert!(amid > 0, "every kill came too late");
+    assert_eq!(load(&folder, &path, &to).status.code(), Some(0));
+    let server = Server::start(&data);
+    let mut client = Client::connect(server.addr).await.unwrap();
+    assert_eq!(all_boosted(&mut client).await, MANY);
+    server.terminate();
+}
+
+/// The server is killed in mid-load and started again: the load waits for it, and then ends well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_outlives_its_server() {
+    let folder = TempDir::new().unwrap();
+    let (server, mut client) = served(&folder).await;
+    let path = file(&folder, "events", events(MANY));
+    let (url, addr) = (server.url(), server.addr.to_string());
+    let mut load = start_load(&path, &["--url", &url]);
+    while boosted(&mut client, 0..1_000).await == 0 {
+        assert!(load.try_wait().unwrap().is_none());
+    }
+    server.kill();
+    assert!(load.try_wait().unwrap().is_none(), "the kill came too late");
+    let mut again = saltern();
+    again.args(["serve", "--listen", &addr, "--data"]).arg(folder.path().join("data"));
+    let server = Server::spawn(again).unwrap_or_else(|output| panic!("{output:?}"));
+    until("the load has ended", || load.try_wait().unwrap().is_some());
+    let output = load.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut client = Client::connect(server.addr).await.unwrap();
+    assert_eq!(all_boosted(&mut client).await, MANY);
     server.terminate();
 }

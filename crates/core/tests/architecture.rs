@@ -30,6 +30,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("axum", &["saltern-server", "saltern"]),
     ("fjall", &["saltern-store"]),
     ("redis", &["saltern-registry"]),
+    ("rdkafka", &["saltern"]),
     ("aws-sdk-dynamodb", &["saltern-store"]),
     (
         "tokio",

@@ -1,6 +1,8 @@
-//! `saltern campaigns load`: a file of events, to a server or into a folder.
+//! `saltern campaigns`: events from a file or from Kafka, to a server or into a store.
 
 mod checkpoint;
+#[cfg(feature = "kafka")]
+mod consume;
 mod progress;
 mod source;
 mod target;
@@ -10,11 +12,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Serialize;
+use tokio::time::sleep;
 
 use self::checkpoint::Checkpoint;
+#[cfg(feature = "kafka")]
+pub(crate) use self::consume::consume;
 use self::progress::Progress;
 use self::source::{Piece, Source};
-use self::target::Target;
+use self::target::{Done, Target};
 use crate::args::LoadArgs;
 use crate::table::thousands;
 
@@ -23,6 +28,9 @@ const PIECES_AT_ONCE: usize = 4;
 /// Rejections that are shown; all of them are dead letters.
 const SHOWN_MAX: usize = 10;
 const SAVE_EVERY: Duration = Duration::from_secs(1);
+/// A server or store that is away is tried again this often, with a pause in between.
+const ATTEMPTS_MAX: u32 = 30;
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What has become of the events so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, serde::Deserialize)]
@@ -50,7 +58,7 @@ struct Summary {
 
 pub(crate) async fn load(args: &LoadArgs) -> Result<()> {
     let source = Source::open(&args.file)?;
-    let target = Target::open(args).await?;
+    let target = Target::open(&args.target).await?;
     let loaded = load_into(args, source, &target).await;
     target.close().await;
     let summary = loaded?;
@@ -75,7 +83,7 @@ async fn load_into(args: &LoadArgs, source: Source, target: &Target) -> Result<S
     let pieces = source.pieces(first_line)?;
     let send = |piece: Result<Piece>| async move {
         let piece = piece?;
-        let done = target.send(&piece).await.with_context(|| format!("at line {}", piece.first_line + 1))?;
+        let done = send_patiently(target, &piece).await.with_context(|| format!("at line {}", piece.first_line + 1))?;
         Ok::<_, anyhow::Error>((piece, done))
     };
     let pieces = stream::unfold(pieces, |mut pieces| async { pieces.recv().await.map(|piece| (piece, pieces)) });
@@ -108,6 +116,23 @@ async fn load_into(args: &LoadArgs, source: Source, target: &Target) -> Result<S
     checkpoint.remove();
     let (counts, lines) = (checkpoint.counts, checkpoint.lines);
     Ok(Summary { counts, lines, seconds: began.elapsed().as_secs_f64() })
+}
+
+async fn send_patiently(target: &Target, piece: &Piece) -> Result<Done> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        match target.send(piece).await {
+            Ok(done) => return Ok(done),
+            Err(not_taken) if not_taken.passing && attempts < ATTEMPTS_MAX => sleep(PAUSE).await,
+            Err(not_taken) => return Err(not_taken.error),
+        }
+    }
+}
+
+#[cfg(not(feature = "kafka"))]
+pub(crate) async fn consume(_: &crate::args::ConsumeArgs) -> Result<()> {
+    bail!("this binary knows no Kafka: build one with --features kafka")
 }
 
 fn print_summary(summary: &Summary) {

@@ -1,29 +1,26 @@
-//! Where events go: a running server, or the folder itself.
+//! Where events go: a running server, or the store itself.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use hyper::{StatusCode, Uri};
 use saltern_core::limits::BULK_BODY_BYTES_MAX;
+use saltern_service::campaigns::CampaignError;
 use serde::Deserialize;
-use tokio::time::sleep;
 
 use super::Counts;
 use super::source::Piece;
-use crate::args::{ConfigArgs, LoadArgs};
+use crate::args::{ConfigArgs, TargetArgs};
 use crate::config::Config;
 use crate::http::{self, ServerUrl};
+#[cfg(feature = "kafka")]
+use crate::serve;
 use crate::service::Service;
 
 const EVENTS: &str = "/v1/campaign-events";
-/// A server that is busy, down or being restarted is tried again this often, with a pause in between.
-const ATTEMPTS_MAX: u32 = 30;
-const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) enum Target {
     Server { url: String, address: ServerUrl, key: Option<String> },
-    Folder { name: String, service: Box<Service> },
+    Store { config: Box<Config>, service: Box<Service> },
 }
 
 /// What became of a piece.
@@ -31,6 +28,30 @@ pub(super) struct Done {
     pub(super) counts: Counts,
     /// Lines of the file, counted from 0, with the reason; the first of many.
     pub(super) rejected: Vec<(u64, String)>,
+}
+
+/// Events may be sent again whatever has become of them.
+pub(super) struct NotTaken {
+    pub(super) error: anyhow::Error,
+    /// Busy, down or being restarted: worth another attempt, later.
+    pub(super) passing: bool,
+}
+
+impl NotTaken {
+    fn passing(error: anyhow::Error) -> Self {
+        Self { error, passing: true }
+    }
+
+    fn lasting(error: anyhow::Error) -> Self {
+        Self { error, passing: false }
+    }
+}
+
+impl From<CampaignError> for NotTaken {
+    fn from(error: CampaignError) -> Self {
+        let passing = matches!(error, CampaignError::Unavailable(_));
+        Self { error: error.into(), passing }
+    }
 }
 
 #[derive(Deserialize)]
@@ -49,7 +70,7 @@ struct WireRejected {
 }
 
 impl Target {
-    pub(super) async fn open(args: &LoadArgs) -> Result<Self> {
+    pub(super) async fn open(args: &TargetArgs) -> Result<Self> {
         if let Some(url) = &args.url {
             let address = ServerUrl::parse(url)?;
             return Ok(Self::Server { url: url.clone(), address, key: args.key.clone() });
@@ -57,27 +78,27 @@ impl Target {
         let (config, data) = (args.config.clone(), args.data.clone());
         let config = Config::load(&ConfigArgs { config, data, ..ConfigArgs::default() })?;
         let service = Service::open_unserved(&config).await?;
-        Ok(Self::Folder { name: service.place(&config), service: Box::new(service) })
+        Ok(Self::Store { config: Box::new(config), service: Box::new(service) })
     }
 
     /// What tells one target from another when a load is taken up again.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Server { url, .. } => url.trim_end_matches('/').to_owned(),
-            Self::Folder { name, .. } => name.clone(),
+            Self::Store { config, service } => service.place(config),
         }
     }
 
     pub(super) async fn close(self) {
-        if let Self::Folder { service, .. } = self {
+        if let Self::Store { service, .. } = self {
             service.close().await;
         }
     }
 
-    pub(super) async fn send(&self, piece: &Piece) -> Result<Done> {
+    pub(super) async fn send(&self, piece: &Piece) -> Result<Done, NotTaken> {
         let mut done = match self {
-            Self::Server { address, key, .. } => post_until_taken(address, key.as_deref(), piece).await?,
-            Self::Folder { service, .. } => apply(service, piece).await?,
+            Self::Server { address, key, .. } => post(address, key.as_deref(), piece).await?,
+            Self::Store { service, .. } => apply(service, piece).await?,
         };
         for (line, _) in &mut done.rejected {
             *line += piece.first_line;
@@ -86,28 +107,36 @@ impl Target {
     }
 }
 
-/// Events may be sent again whatever has become of them.
-async fn post_until_taken(address: &ServerUrl, key: Option<&str>, piece: &Piece) -> Result<Done> {
-    let lines = Bytes::from(piece.text.clone());
-    for attempt in 1.. {
-        let failed = match post(address, key, lines.clone()).await {
-            Ok((StatusCode::OK, body)) => return understood(&body),
-            Ok((StatusCode::SERVICE_UNAVAILABLE, body)) => format!("the server is not ready: {}", http::reason(&body)),
-            Ok((status, body)) => bail!("{status}: {}", http::reason(&body)),
-            Err(error) => format!("{error:#}"),
-        };
-        if attempt >= ATTEMPTS_MAX {
-            bail!("{failed}");
+/// For whoever goes on for as long as it is let.
+#[cfg(feature = "kafka")]
+impl Target {
+    /// Resolves when a store of our own has failed for good.
+    pub(super) async fn failure(&self) -> anyhow::Error {
+        match self {
+            Self::Server { .. } => std::future::pending().await,
+            Self::Store { config, service } => serve::explained(&service.failure().await, config),
         }
-        sleep(PAUSE).await;
     }
-    bail!("the server did not answer")
+
+    pub(super) fn register_metrics(&self, metrics: &mut prometheus_client::registry::Registry) {
+        if let Self::Store { service, .. } = self {
+            service.register_metrics(metrics);
+        }
+    }
 }
 
-async fn post(address: &ServerUrl, key: Option<&str>, lines: Bytes) -> Result<(StatusCode, Bytes)> {
-    let mut request = http::post_lines(Uri::from_static(EVENTS), lines);
-    http::authorize(&mut request, key)?;
-    http::over(address.connect().await?, async |mut sender| http::send(&mut sender, request).await).await
+async fn post(address: &ServerUrl, key: Option<&str>, piece: &Piece) -> Result<Done, NotTaken> {
+    let mut request = http::post_lines(Uri::from_static(EVENTS), Bytes::from(piece.text.clone()));
+    http::authorize(&mut request, key).map_err(NotTaken::lasting)?;
+    let connection = address.connect().await.map_err(NotTaken::passing)?;
+    let answer = http::over(connection, async |mut sender| http::send(&mut sender, request).await).await;
+    match answer.map_err(NotTaken::passing)? {
+        (StatusCode::OK, body) => understood(&body).map_err(NotTaken::lasting),
+        (StatusCode::SERVICE_UNAVAILABLE, body) => {
+            Err(NotTaken::passing(anyhow!("the server is not ready: {}", http::reason(&body))))
+        }
+        (status, body) => Err(NotTaken::lasting(anyhow!("{status}: {}", http::reason(&body)))),
+    }
 }
 
 fn understood(body: &[u8]) -> Result<Done> {
@@ -119,7 +148,7 @@ fn understood(body: &[u8]) -> Result<Done> {
     })
 }
 
-async fn apply(service: &Service, piece: &Piece) -> Result<Done> {
+async fn apply(service: &Service, piece: &Piece) -> Result<Done, NotTaken> {
     let lines = (0..).zip(piece.text.split(|byte| *byte == b'\n'));
     let lines: Vec<(u64, &[u8])> = lines.filter(|(_, line)| !line.trim_ascii().is_empty()).collect();
     let (too_long, events): (Vec<_>, Vec<_>) =

@@ -106,7 +106,7 @@ impl WireGap {
 
 /// Opens the folder that a server here would use; never makes one.
 pub(super) async fn folder(args: &InspectArgs, conversation: &ConversationId) -> Result<Option<View>> {
-    let (config, data) = (args.config.clone(), args.data.clone());
+    let (config, data) = (args.target.config.clone(), args.target.data.clone());
     let config = Config::load(&ConfigArgs { config, data, ..ConfigArgs::default() })?;
     let folder = &config.data.value;
     if config.mode.value == Mode::Embedded

@@ -13,8 +13,8 @@ pub(crate) async fn inspect(args: &InspectArgs) -> Result<()> {
         Ok(conversation) => conversation,
         Err(e) => bail!("a conversation's id {e}"),
     };
-    let view = match &args.url {
-        Some(url) => ask::server(url, args.key.as_deref(), &conversation).await?,
+    let view = match &args.target.url {
+        Some(url) => ask::server(url, args.target.key.as_deref(), &conversation).await?,
         None => ask::folder(args, &conversation).await?,
     };
     let Some(view) = view else { bail!("there is no conversation {:?}", args.conversation) };

@@ -51,7 +51,7 @@ impl Client {
         Ok(Self { sender })
     }
 
-    async fn send(&mut self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, Lost> {
+    async fn exchange(&mut self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Bytes), Lost> {
         let mut request = Request::builder().method(method).uri(path).header("host", "saltern");
         if body.is_some() {
             request = request.header("content-type", "application/json");
@@ -60,8 +60,17 @@ impl Client {
         self.sender.ready().await.map_err(|_| Lost)?;
         let response = self.sender.send_request(request.body(Full::new(body)).unwrap()).await.map_err(|_| Lost)?;
         let status = response.status().as_u16();
-        let bytes = response.into_body().collect().await.map_err(|_| Lost)?.to_bytes();
+        Ok((status, response.into_body().collect().await.map_err(|_| Lost)?.to_bytes()))
+    }
+
+    async fn send(&mut self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, Lost> {
+        let (status, bytes) = self.exchange(method, path, body).await?;
         Ok(Answer { status, json: serde_json::from_slice(&bytes).unwrap_or(Value::Null) })
+    }
+
+    pub async fn text(&mut self, path: &str) -> Result<String, Lost> {
+        let (_, bytes) = self.exchange(Method::GET, path, None).await?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     pub async fn get(&mut self, path: &str) -> Result<Answer, Lost> {

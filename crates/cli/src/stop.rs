@@ -1,0 +1,25 @@
+//! Signals that tell a command to end.
+
+use anyhow::{Context, Result};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::info;
+
+pub(crate) struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Stop {
+    /// From now on these signals no longer end the process by themselves.
+    pub(crate) fn listen() -> Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    }
+
+    pub(crate) async fn requested(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => info!("interrupted: finishing what is under way"),
+            _ = self.terminate.recv() => info!("told to end: finishing what is under way"),
+        }
+    }
+}
