@@ -13,6 +13,15 @@ use crate::seq::SeqNo;
 #[must_use]
 pub fn enc(id: &str) -> String {
     let mut out = String::with_capacity(id.len() + 8);
+    enc_onto(&mut out, id);
+    out
+}
+
+pub(crate) fn enc_onto(out: &mut String, id: &str) {
+    // Nearly every id is plain, and then there is nothing to look at character by character.
+    if id.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'%' && byte != b'#') {
+        return out.push_str(id);
+    }
     for c in id.chars() {
         if c == '%' || c == '#' || c.is_control() {
             let mut utf8 = [0; 4];
@@ -25,7 +34,6 @@ pub fn enc(id: &str) -> String {
             out.push(c);
         }
     }
-    out
 }
 
 const HEX: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::area::Area;
 use crate::ids::{PartnerId, TenantId};
-use crate::key::enc;
+use crate::key::{enc, enc_onto};
 
 /// Between the halves of a key in one text. `enc` lets no control character through.
 pub const SEPARATOR: char = '\0';
@@ -28,19 +28,38 @@ pub struct BoostKey {
     partition_bytes: usize,
 }
 
-impl BoostKey {
+/// Where the boosts of an area live, to make their keys from.
+#[derive(Debug, Clone)]
+pub struct BoostPartition(String);
+
+impl BoostPartition {
     #[must_use]
-    pub fn new(tenant: &TenantId, area: &Area, partner: &PartnerId) -> Self {
+    pub fn new(tenant: &TenantId, area: &Area) -> Self {
         let mut text = enc(tenant.as_str());
         text.push('#');
         match area {
             Area::Wildcard => text.push('*'),
-            Area::District(district) => text.push_str(&enc(district.as_str())),
+            Area::District(district) => enc_onto(&mut text, district.as_str()),
         }
-        let partition_bytes = text.len();
+        Self(text)
+    }
+
+    #[must_use]
+    pub fn key(&self, partner: &PartnerId) -> BoostKey {
+        let Self(partition) = self;
+        // As long as it becomes, but for the few ids with characters that are escaped.
+        let mut text = String::with_capacity(partition.len() + SEPARATOR.len_utf8() + partner.as_str().len());
+        text.push_str(partition);
         text.push(SEPARATOR);
-        text.push_str(&enc(partner.as_str()));
-        Self { text: text.into(), partition_bytes }
+        enc_onto(&mut text, partner.as_str());
+        BoostKey { text: text.into(), partition_bytes: partition.len() }
+    }
+}
+
+impl BoostKey {
+    #[must_use]
+    pub fn new(tenant: &TenantId, area: &Area, partner: &PartnerId) -> Self {
+        BoostPartition::new(tenant, area).key(partner)
     }
 
     #[must_use]

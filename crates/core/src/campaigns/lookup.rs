@@ -1,5 +1,7 @@
 //! Which of a partner's boosts counts, from what could be read of them.
 
+use std::sync::Arc;
+
 use super::area::{Area, DistrictId};
 use super::boost::{Boost, Score, State};
 use super::market::{LocalTime, Market};
@@ -27,7 +29,7 @@ impl Areas {
 /// What became of the attempt to read one boost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
-    Found(Boost),
+    Found(Arc<Boost>),
     /// Certainly no row.
     Absent,
     /// Not read, and so not known.
@@ -56,10 +58,13 @@ pub fn decide<'a>(looks: impl IntoIterator<Item = &'a Look>, market: &Market, no
     for (place, look) in looks.into_iter().enumerate() {
         match look {
             Look::Unread => return Answer::Unread,
-            Look::Found(Boost { state: State::Active(terms), .. }) if terms.schedule.is_active(market, now) => {
-                return Answer::Boosted(Winner { score: terms.score, place });
-            }
-            Look::Found(_) | Look::Absent => {}
+            Look::Found(boost) => match &boost.state {
+                State::Active(terms) if terms.schedule.is_active(market, now) => {
+                    return Answer::Boosted(Winner { score: terms.score, place });
+                }
+                State::Active(_) | State::Ended => {}
+            },
+            Look::Absent => {}
         }
     }
     Answer::NotBoosted
@@ -77,7 +82,7 @@ mod tests {
     use super::*;
 
     fn boost(state: State) -> Look {
-        Look::Found(Boost { state, last_updated: Moment::from_ms(1_763_200_000_000).unwrap() })
+        Look::Found(Boost { state, last_updated: Moment::from_ms(1_763_200_000_000).unwrap() }.into())
     }
 
     fn active(score: f64, day: Day) -> Look {

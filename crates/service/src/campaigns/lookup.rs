@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
-use saltern_core::campaigns::{Answer, Area, Areas, BoostKey, Look, MarketModel, decide};
+use saltern_core::campaigns::{Answer, Area, Areas, BoostKey, BoostPartition, Look, MarketModel, decide};
 use saltern_core::ids::PartnerId;
 use saltern_core::limits::BOOST_BATCH_MAX;
 use saltern_store::{Consistency, MarketRecord, StoreError};
@@ -22,8 +22,8 @@ impl Inner {
         let Some(market) = market else { return Err(LookupError::UnknownTenant(query.tenant.clone())) };
         let areas = areas(&market, query)?.list();
         let partners = distinct(&query.partners);
-        let keys =
-            partners.iter().flat_map(|partner| areas.iter().map(|area| BoostKey::new(&query.tenant, area, partner)));
+        let partitions: Vec<_> = areas.iter().map(|area| BoostPartition::new(&query.tenant, area)).collect();
+        let keys = partners.iter().flat_map(|partner| partitions.iter().map(|partition| partition.key(partner)));
         let looks = self.read(&keys.collect::<Vec<_>>(), deadline).await?;
         let now = market.market.local_time(query.at.unwrap_or_else(|| self.now()));
         let mut boosts = Boosts::default();
@@ -105,6 +105,6 @@ fn areas(record: &MarketRecord, query: &LookupQuery) -> Result<Areas, MarketQues
 
 /// In the order in which they are first named.
 fn distinct(partners: &[PartnerId]) -> Vec<&PartnerId> {
-    let mut seen = HashSet::with_capacity(partners.len());
+    let mut seen = HashSet::with_capacity_and_hasher(partners.len(), lru::DefaultHasher::default());
     partners.iter().filter(|partner| seen.insert(*partner)).collect()
 }

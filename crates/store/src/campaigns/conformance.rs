@@ -78,7 +78,7 @@ pub async fn every_boost_comes_back(store: &dyn CampaignStore) {
     let mut asked = vec![key("comes-back", "BER-01", "nobody")];
     asked.extend(keys.iter().rev().cloned());
     let mut expected = vec![Look::Absent];
-    expected.extend(boosts.into_iter().rev().map(Look::Found));
+    expected.extend(boosts.into_iter().rev().map(|boost| Look::Found(boost.into())));
     assert_eq!(look(store, &asked).await, expected);
     assert_eq!(look(store, &[]).await, []);
 }
@@ -96,7 +96,7 @@ pub async fn look_alikes_are_boosts_of_their_own(store: &dyn CampaignStore) {
     }
     for (i, part) in keys.chunks(BOOST_BATCH_MAX).enumerate() {
         let first = i64::try_from(i * BOOST_BATCH_MAX).expect("a small number");
-        let expected: Vec<_> = (first..).zip(part).map(|(i, _)| Look::Found(active(1.0, i))).collect();
+        let expected: Vec<_> = (first..).zip(part).map(|(i, _)| Look::Found(active(1.0, i).into())).collect();
         assert_eq!(look(store, part).await, expected);
     }
 }
@@ -111,7 +111,7 @@ pub async fn the_highest_rank_stays(store: &dyn CampaignStore) {
         for lower in &ladder[..=i] {
             assert_eq!(put(store, &up, lower).await, BoostPut::Stale, "{lower:?} over {boost:?}");
         }
-        assert_eq!(look(store, std::slice::from_ref(&up)).await, [Look::Found(boost.clone())]);
+        assert_eq!(look(store, std::slice::from_ref(&up)).await, [Look::Found(boost.clone().into())]);
     }
 }
 
@@ -132,7 +132,7 @@ pub async fn of_many_puts_at_once_the_highest_stays(store: Arc<dyn CampaignStore
             applied += u32::from(task.await.expect("a writer ends") == BoostPut::Applied);
         }
         let highest = boosts.into_iter().max_by_key(Boost::rank).expect("there are some");
-        assert_eq!(look(&*store, &[key]).await, [Look::Found(highest)]);
+        assert_eq!(look(&*store, &[key]).await, [Look::Found(highest.into())]);
         assert!((1..=20).contains(&applied), "{applied} of 20 different boosts were applied");
     }
 }

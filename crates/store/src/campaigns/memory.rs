@@ -66,7 +66,7 @@ impl CampaignStore for MemoryCampaigns {
     async fn boosts(&self, keys: &[BoostKey], _: Consistency) -> Result<Vec<Look>, StoreError> {
         batch_fits(keys.len())?;
         let boosts = &self.lock().boosts;
-        let look = |key| boosts.get(key).map_or(Look::Absent, |boost| Look::Found(boost.clone()));
+        let look = |key| boosts.get(key).map_or(Look::Absent, |boost| Look::Found(boost.clone().into()));
         Ok(keys.iter().map(look).collect())
     }
 

@@ -93,7 +93,7 @@ impl CampaignStore for DynamoStore {
         let look = |key: &BoostKey| {
             let place = (key.partition().to_owned(), key.sort().to_owned());
             match found.remove(&place) {
-                Some(boost) => Look::Found(boost),
+                Some(boost) => Look::Found(boost.into()),
                 None if left_out.contains(&place) => Look::Unread,
                 None => Look::Absent,
             }

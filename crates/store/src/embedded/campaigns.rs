@@ -54,7 +54,7 @@ impl EmbeddedStore {
     fn look(&self, key: &BoostKey) -> Result<Look, StoreError> {
         self.recent.look(key, || {
             let row = self.engine.space(Space::Campaigns).get(key.as_str()).map_err(read_failed)?;
-            Ok(row.map_or(Ok(Look::Absent), |row| codec::decode_boost(&row).map(Look::Found))?)
+            Ok(row.map_or(Ok(Look::Absent), |row| codec::decode_boost(&row).map(|boost| Look::Found(boost.into())))?)
         })
     }
 }

@@ -37,7 +37,7 @@ async fn one_write_for_a_campaign_and_one_call_for_a_search() {
     assert_eq!((store.metrics().write_units(), store.metrics().calls("PutItem")), (1.0, 1));
     let keys: Vec<_> = (0..50).map(|i| key(&format!("p{i}"))).collect();
     let looks = store.boosts(&keys, Consistency::Eventual).await.unwrap();
-    assert_eq!((looks.len(), &looks[0], &looks[49]), (50, &Look::Found(boost()), &Look::Absent));
+    assert_eq!((looks.len(), &looks[0], &looks[49]), (50, &Look::Found(boost().into()), &Look::Absent));
     assert_eq!(store.metrics().calls("BatchGetItem"), 1);
 }
 
@@ -59,7 +59,7 @@ async fn every_order_ends_in_the_same_row() {
                 store.put_boost(&key, &boosts[i]).await.unwrap();
             }
             let looks = store.boosts(&[key], Consistency::Strong).await.unwrap();
-            assert_eq!(looks, [Look::Found(highest.clone())], "{order:?}");
+            assert_eq!(looks, [Look::Found(highest.clone().into())], "{order:?}");
         }
     }
 }

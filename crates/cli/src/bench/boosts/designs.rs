@@ -83,7 +83,7 @@ pub(super) struct Map {
 
 impl Map {
     pub(super) fn new(rows: impl Iterator<Item = (PartnerId, Boost)>, market: Market) -> Self {
-        Self { rows: rows.map(|(partner, boost)| (partner, Look::Found(boost))).collect(), market }
+        Self { rows: rows.map(|(partner, boost)| (partner, Look::Found(boost.into()))).collect(), market }
     }
 
     fn search(&self, partners: &[PartnerId], at: Moment) -> usize {

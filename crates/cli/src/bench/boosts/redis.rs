@@ -97,7 +97,7 @@ impl RedisRows {
         let mut found = Vec::with_capacity(partners.len());
         for (partner, text) in partners.iter().zip(texts) {
             let Some(text) = text else { continue };
-            let look = Look::Found(boost_text::decode(&text).context("not a boost")?);
+            let look = Look::Found(boost_text::decode(&text).context("not a boost")?.into());
             if let Answer::Boosted(winner) = decide([&look], &self.market, &now) {
                 found.push((partner, winner.score));
             }

@@ -51,7 +51,7 @@ async fn answered_boosts_are_on_disk_while_the_store_is_open() {
     copy(&folder.path().join("live"), &killed);
     let store = open(&killed);
     let keys: Vec<_> = (0..20).map(key).collect();
-    assert_eq!(store.boosts(&keys, Consistency::Strong).await.unwrap(), vec![Look::Found(boost(5)); 20]);
+    assert_eq!(store.boosts(&keys, Consistency::Strong).await.unwrap(), vec![Look::Found(boost(5).into()); 20]);
     assert_eq!(count(&store).await.unwrap(), 20);
 }
 
