@@ -66,6 +66,14 @@ pub(crate) enum Command {
     /// `messages:read`.
     #[command(after_help = "Example:\n  saltern inspect tea --url http://127.0.0.1:8080")]
     Inspect(InspectArgs),
+    /// Check all that is kept of conversations against what is promised
+    ///
+    /// Looks at every row: is it where its conversation's layout says, does its content match its digest, is its message_id
+    /// claimed for it and nothing else, is nothing missing below what is known to be complete? Prints one line for each
+    /// fault; exit status 1 if there are any. Changes no row. Opens the data folder, which works only while no server holds
+    /// it; in cloud mode it reads the tables, servers or not, and DynamoDB charges for every row, more than twice.
+    #[command(after_help = "Example:\n  saltern verify --data ./saltern-data")]
+    Verify(VerifyArgs),
     /// Measure, as a ratio against a peer in the same run
     ///
     /// Each measurement runs against a peer in the same run. A binary built with --features cloud has two more: tickets
@@ -145,6 +153,19 @@ pub(crate) struct ConsumeArgs {
     pub(crate) log_format: Option<LogFormat>,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// Open this data folder [default: the one that `saltern serve` would use here]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Configuration file that names the data folder, or the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON objects: one for each fault, and a summary in the end
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// A running server, or the data itself.

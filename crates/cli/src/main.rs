@@ -13,8 +13,10 @@ mod ramp;
 mod scratch;
 mod serve;
 mod service;
+mod status;
 mod stop;
 mod table;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -53,6 +55,7 @@ fn run(command: Command) -> Result<()> {
             log::start(args.log_format.unwrap_or_default())?;
             runtime()?.block_on(campaigns::consume(&args))
         }
+        Command::Verify(args) => runtime()?.block_on(verify::verify(&args)),
         Command::Inspect(args) => runtime()?.block_on(inspect::inspect(&args)),
         Command::Bench(BenchCommand::ServeTrivial(args)) => runtime()?.block_on(bench::serve_trivial(&args)),
         Command::Bench(BenchCommand::ServeRedisBoosts(args)) => runtime()?.block_on(bench::serve_redis_boosts(&args)),

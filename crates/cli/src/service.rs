@@ -13,11 +13,12 @@ use saltern_registry::Registry;
 use saltern_registry::local::LocalRegistry;
 use saltern_service::campaigns::{self, Campaigns};
 use saltern_service::conversations::{self, Conversations};
+use saltern_service::verify::Verifier;
 #[cfg(feature = "cloud")]
 use saltern_store::dynamodb::Warmth;
 use saltern_store::embedded::{EmbeddedOptions, EmbeddedStore, EngineFailure, Holder, OpenError};
 use saltern_store::throttled::{PartitionLimits, Throttled};
-use saltern_store::{CampaignStore, Store};
+use saltern_store::{CampaignStore, Scan, Store};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -56,6 +57,14 @@ impl Backing {
     }
 
     fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Embedded(store) => store.clone(),
+            #[cfg(feature = "cloud")]
+            Self::Cloud(cloud) => cloud.store.clone(),
+        }
+    }
+
+    fn scan(&self) -> Arc<dyn Scan> {
         match self {
             Self::Embedded(store) => store.clone(),
             #[cfg(feature = "cloud")]
@@ -109,6 +118,28 @@ impl Service {
             }
             _ => e,
         })
+    }
+
+    /// The same for a command that only looks at what is there: an absent folder is not made.
+    pub(crate) async fn open_present(config: &Config) -> Result<Self> {
+        let folder = &config.data.value;
+        if config.mode.value == Mode::Embedded && !folder.is_dir() {
+            anyhow::bail!("there is no folder {}", folder.display());
+        }
+        Self::open(config).await
+    }
+
+    pub(crate) fn verifier(&self, config: &Config) -> Verifier {
+        let claims_kept_ms = match config.mode.value {
+            Mode::Embedded => None,
+            Mode::Cloud => Some(u64::from(config.dynamodb.claim_days.value.get()) * 24 * 3_600 * 1_000),
+        };
+        Verifier {
+            store: self.backing.store(),
+            scan: self.backing.scan(),
+            claims_kept_ms,
+            wall_clock: Arc::new(now_ms),
+        }
     }
 
     /// Where the data is, for people.

@@ -16,7 +16,7 @@ use saltern_core::seq::SeqNo;
 use serde_json::Value;
 use support::client::Lost;
 use support::watched::Watched;
-use support::{Client, Server, append_body};
+use support::{Client, Server, append_body, run};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -177,6 +177,8 @@ async fn nothing_acknowledged_is_lost_or_doubled() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     survive(cycles(), async || Server::start(&data)).await;
+    let output = run(folder.path(), &["verify", "--data", data.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 /// A quarter of the cycles: here another server may hold the ticket of a hole, so each is waited for.
@@ -187,4 +189,5 @@ async fn nothing_acknowledged_is_lost_or_doubled_in_the_cloud() {
     let deployment = deployment::Deployment::on(dynamodb.endpoint(), redis.url());
     deployment.init(&[]);
     survive(cycles().div_ceil(4), async || deployment.serve_ready().await).await;
+    deployment.verify();
 }

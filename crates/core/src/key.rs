@@ -36,6 +36,21 @@ pub(crate) fn enc_onto(out: &mut String, id: &str) {
     }
 }
 
+/// What `enc` made a key of; `None` if it has made none like this.
+fn dec(key: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(key.len());
+    let mut rest = key.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digits = [rest.next()?, rest.next()?];
+            bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
 const HEX: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
 
 /// The hash half of a key. Holds no control character, so adapters may use one as a separator.
@@ -52,6 +67,12 @@ impl PartitionKey {
             key.push_str(&salt.to_string());
         }
         Self(key)
+    }
+
+    /// As a store has kept it, whatever that is.
+    #[must_use]
+    pub fn stored(text: String) -> Self {
+        Self(text)
     }
 
     #[must_use]
@@ -92,6 +113,50 @@ impl Key {
     fn single(partition: String) -> Self {
         Self { partition: PartitionKey(partition), sort: 0 }
     }
+
+    /// What the key is of; `None` if it is no key of ours.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
+        let text = self.partition.as_str();
+        let (conversation, kind) = text.split_once('#').map_or((text, None), |(id, kind)| (id, Some(kind)));
+        let conversation = ConversationId::new(&dec(conversation)?).ok()?;
+        let row = |salt| Some(Place::Row { conversation: conversation.clone(), salt, seq: SeqNo::new(self.sort)? });
+        let place = match (kind, kind.and_then(|kind| kind.strip_prefix("id#"))) {
+            (None, _) => row(Salt::Unsalted)?,
+            (Some("ctl"), _) => Place::Control(conversation),
+            (_, Some(message)) => Place::Claim { conversation, message: MessageId::new(&dec(message)?).ok()? },
+            (Some(salt), None) => row(Salt::Of(salt.parse().ok()?))?,
+        };
+        // Nothing but the one way in which it is written.
+        (place.key() == *self).then_some(place)
+    }
+}
+
+/// What a row of the messages table is for, by its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A message or a void.
+    Row {
+        conversation: ConversationId,
+        salt: Salt,
+        seq: SeqNo,
+    },
+    Control(ConversationId),
+    Claim {
+        conversation: ConversationId,
+        message: MessageId,
+    },
+}
+
+impl Place {
+    #[must_use]
+    pub fn key(&self) -> Key {
+        match self {
+            Self::Row { conversation, salt, seq } => Key::row(conversation, *salt, *seq),
+            Self::Control(conversation) => Key::control(conversation),
+            Self::Claim { conversation, message } => Key::claim(conversation, message),
+        }
+    }
 }
 
 impl fmt::Debug for Key {
@@ -112,21 +177,6 @@ mod tests {
 
     fn conversation(text: &str) -> ConversationId {
         ConversationId::new(text).unwrap()
-    }
-
-    fn dec(key: &str) -> String {
-        let mut bytes = Vec::new();
-        let mut rest = key.as_bytes().iter();
-        while let Some(&b) = rest.next() {
-            if b == b'%' {
-                let digits = [*rest.next().unwrap(), *rest.next().unwrap()];
-                let hex = std::str::from_utf8(&digits).unwrap();
-                bytes.push(u8::from_str_radix(hex, 16).unwrap());
-            } else {
-                bytes.push(b);
-            }
-        }
-        String::from_utf8(bytes).unwrap()
     }
 
     /// Golden bytes: these strings are in people's tables.
@@ -174,10 +224,42 @@ mod tests {
         }
     }
 
+    #[test]
+    fn only_keys_of_ours_have_a_place() {
+        let c = conversation("a#1");
+        let keys = [
+            Key::row(&c, Salt::Unsalted, SeqNo::FIRST),
+            Key::row(&c, Salt::Of(63), SeqNo::clamped(7)),
+            Key::control(&c),
+            Key::claim(&c, &MessageId::new("m#%").unwrap()),
+        ];
+        for key in keys {
+            assert_eq!(key.place().unwrap().key(), key);
+        }
+        let strange = [
+            ("a", 0),
+            ("a#ctl", 1),
+            ("a#01", 1),
+            ("a#x", 1),
+            ("a#id#", 0),
+            ("a%2", 1),
+            ("a%61", 1),
+            ("", 1),
+            ("#ctl", 0),
+        ];
+        for (partition, sort) in strange {
+            assert_eq!(
+                Key { partition: PartitionKey::stored(partition.into()), sort }.place(),
+                None,
+                "{partition}/{sort}"
+            );
+        }
+    }
+
     proptest! {
         #[test]
         fn enc_can_be_undone(id in "\\PC{0,40}|[#%a0-9\\x00-\\x20\u{80}-\u{a0}]{0,40}") {
-            prop_assert_eq!(dec(&enc(&id)), id);
+            prop_assert_eq!(dec(&enc(&id)), Some(id));
         }
 
         #[test]

@@ -19,4 +19,5 @@ pub mod page;
 pub mod record;
 pub mod rng;
 pub mod seq;
+pub mod verify;
 pub mod voids;

@@ -3,6 +3,7 @@
 mod backoff;
 pub mod campaigns;
 pub mod conversations;
+pub mod verify;
 
 /// A clock that people set: milliseconds since 1970.
 pub type WallClock = std::sync::Arc<dyn Fn() -> u64 + Send + Sync>;

@@ -1,6 +1,6 @@
 //! After the faults have ended: everything works again, and what is stored is what was promised.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use saltern_core::ids::ConversationId;
 use saltern_core::key::{Key, PartitionKey};
 use saltern_core::layout::Salt;
 use saltern_core::record::Record;
-use saltern_core::seq::{SeqNo, SeqRange};
 use saltern_registry::faulty::RegistryFaultPlan;
+use saltern_service::verify::{Notice, Verifier};
 use saltern_store::faulty::FaultPlan;
 use tokio::time::sleep;
 
@@ -30,8 +30,9 @@ pub(crate) async fn check(world: &Arc<World>) {
         if world.broken().is_some() {
             return;
         }
-        stored_rows(world, conversation);
+        note_layout(world, conversation);
     }
+    stored_rows(world).await;
 }
 
 /// On every server, at once; the second to each is a replay.
@@ -93,38 +94,28 @@ fn check_tail(world: &World, conversation: usize, all: &[String]) {
 }
 
 /// I2, I3, I4 in the store itself: each message in one row, each row where the layout says, each claim at its row.
-fn stored_rows(world: &World, conversation: usize) {
+async fn stored_rows(world: &World) {
+    let store = Arc::new(world.memory.clone());
+    let verifier = Verifier { store: store.clone(), scan: store, claims_kept_ms: None, wall_clock: Arc::new(|| 0) };
+    let verified = verifier.run(|notice| {
+        if let Notice::Fault(fault) = notice {
+            world.fail(Broken::Rows(fault.to_string()));
+        }
+    });
+    if let Err(error) = verified.await {
+        world.fail(Broken::Rows(error.to_string()));
+    }
+}
+
+/// How the conversation was spread, for the report.
+fn note_layout(world: &World, conversation: usize) {
     let id = world.conversation(conversation);
-    let rows: BTreeMap<Key, Record> = world.memory.rows().into_iter().collect();
-    let Some(Record::Control(control)) = rows.get(&Key::control(&id)) else {
+    let control = world.memory.rows().into_iter().find(|(key, _)| *key == Key::control(&id));
+    let Some((_, Record::Control(control))) = control else {
         return world.fail(Broken::Rows("no control record".into()));
     };
-    note_widening(world, &id, control);
+    note_widening(world, &id, &control);
     world.note_spreads(control.layout.epochs().iter().map(|e| e.n));
-    let mut messages = BTreeSet::new();
-    let below = SeqRange::until(SeqNo::FIRST, control.layout.horizon());
-    for seq in below.into_iter().flat_map(SeqRange::iter) {
-        match row_at(control, &id, seq).and_then(|key| rows.get(&key)) {
-            Some(Record::Message(row)) => {
-                if !messages.insert(row.message_id.clone()) {
-                    world.fail(Broken::Rows(format!("{} is stored twice", row.message_id)));
-                }
-                match rows.get(&Key::claim(&id, &row.message_id)) {
-                    Some(Record::Claim(claim)) if claim.seq == seq && claim.digest == row.digest => {}
-                    other => world.fail(Broken::Rows(format!("claim of {} at {seq} is {other:?}", row.message_id))),
-                }
-            }
-            None if seq < control.resolved => {
-                world.fail(Broken::Rows(format!("{seq} is resolved, but has no row")));
-            }
-            _ => {}
-        }
-    }
-    let stored =
-        rows.values().filter(|r| matches!(r, Record::Message(row) if belongs(conversation, row.message_id.as_str())));
-    if stored.count() != messages.len() {
-        world.fail(Broken::Rows("a message lies where no layout looks".into()));
-    }
 }
 
 fn note_widening(world: &World, id: &ConversationId, control: &ControlRecord) {
@@ -132,13 +123,4 @@ fn note_widening(world: &World, id: &ConversationId, control: &ControlRecord) {
     let place = |salt| limits.physical(&PartitionKey::messages(id, Salt::Of(salt)));
     let places: BTreeSet<_> = (0..control.layout.max_n()).map(place).collect();
     world.note_widened(places.len() < usize::from(control.layout.max_n()));
-}
-
-fn row_at(control: &ControlRecord, id: &ConversationId, seq: SeqNo) -> Option<Key> {
-    Some(Key::row(id, control.layout.salt(seq)?, seq))
-}
-
-/// Message ids begin with the number of their conversation.
-fn belongs(conversation: usize, message: &str) -> bool {
-    message.starts_with(&conversation.to_string())
 }

@@ -11,9 +11,11 @@ pub mod faulty;
 pub mod memory;
 mod misuse;
 pub mod port;
+pub mod scan;
 pub mod throttled;
 
 pub use campaigns::{BoostPut, CampaignStore, MarketPut, MarketRecord};
 pub use port::{
     Capabilities, Cause, Condition, Consistency, Put, PutOutcome, Query, QueryPage, Store, StoreError, query_all,
 };
+pub use scan::{Scan, ScanPage};

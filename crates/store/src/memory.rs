@@ -1,6 +1,7 @@
 //! A store in memory: the contract in its plainest form, for tests and simulation.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -10,6 +11,7 @@ use saltern_core::record::Record;
 
 use crate::misuse::{Misuse, keys_differ};
 use crate::port::{Capabilities, Consistency, Put, PutOutcome, Query, QueryPage, Store, StoreError};
+use crate::scan::{Scan, ScanPage};
 
 type Rows = BTreeMap<(PartitionKey, u64), Record>;
 
@@ -98,6 +100,19 @@ impl Store for MemoryStore {
     }
 }
 
+#[async_trait]
+impl Scan for MemoryStore {
+    async fn scan(&self, behind: Option<&Key>, limit: usize) -> Result<ScanPage, StoreError> {
+        let from = behind.map_or(Bound::Unbounded, |key| Bound::Excluded((key.partition.clone(), key.sort)));
+        let rows = self.lock();
+        let mut range = rows.range((from, Bound::Unbounded));
+        let key = |(partition, sort): &(PartitionKey, u64)| Key { partition: partition.clone(), sort: *sort };
+        let rows: Vec<_> = range.by_ref().take(limit).map(|(at, record)| (key(at), Ok(record.clone()))).collect();
+        let resume = range.next().and(rows.last()).map(|(key, _)| key.clone());
+        Ok(ScanPage { rows, resume })
+    }
+}
+
 fn page<'a>(mut range: impl Iterator<Item = (&'a (PartitionKey, u64), &'a Record)>, limit: usize) -> QueryPage {
     let rows: Vec<_> = range.by_ref().take(limit).map(|((_, sort), record)| (*sort, record.clone())).collect();
     let resume = range.next().and(rows.last()).map(|(sort, _)| *sort);
@@ -115,5 +130,11 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn keeps_the_contract(#[values(true, false)] atomic_puts: bool, #[values(true, false)] exclusive: bool) {
         conformance::all(Arc::new(MemoryStore::new(Capabilities { atomic_puts, exclusive }))).await;
+    }
+
+    #[tokio::test]
+    async fn can_be_scanned() {
+        let store = MemoryStore::new(Capabilities { atomic_puts: true, exclusive: true });
+        conformance::finds_every_row_once(&store, &store).await;
     }
 }

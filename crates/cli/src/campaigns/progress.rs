@@ -1,43 +1,28 @@
-//! How a load goes: on a terminal a bar that is drawn anew, elsewhere a line now and then.
+//! How a load goes: a bar, the rate, and the time left.
 
-use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use super::source::Meter;
+use crate::status::StatusLine;
 use crate::table::thousands;
 
 const BAR: usize = 30;
-const DRAW_EVERY: Duration = Duration::from_millis(200);
-const TELL_EVERY: Duration = Duration::from_secs(10);
 
 pub(super) struct Progress {
     meter: Meter,
     began: Instant,
     first_line: u64,
-    terminal: bool,
-    last: Instant,
-    drawn: bool,
+    status: StatusLine,
 }
 
 impl Progress {
     pub(super) fn new(meter: Meter, first_line: u64) -> Self {
-        let now = Instant::now();
-        Self { meter, began: now, first_line, terminal: std::io::stderr().is_terminal(), last: now, drawn: false }
+        Self { meter, began: Instant::now(), first_line, status: StatusLine::new() }
     }
 
     pub(super) fn show(&mut self, lines: u64) {
-        let every = if self.terminal { DRAW_EVERY } else { TELL_EVERY };
-        if self.last.elapsed() < every {
-            return;
-        }
-        self.last = Instant::now();
-        let line = line(self.meter.read(), self.meter.total, lines, lines - self.first_line, self.began.elapsed());
-        if self.terminal {
-            self.drawn = true;
-            self.write(&format!("\r\x1b[K{line}"));
-        } else {
-            eprintln!("{line}");
-        }
+        let Self { meter, began, first_line, status } = self;
+        status.show(|| line(meter.read(), meter.total, lines, lines - *first_line, began.elapsed()));
     }
 
     /// Makes room for lines of text.
@@ -48,15 +33,7 @@ impl Progress {
     }
 
     pub(super) fn end(&mut self) {
-        if std::mem::take(&mut self.drawn) {
-            self.write("\r\x1b[K");
-        }
-    }
-
-    fn write(&self, text: &str) {
-        let mut stderr = std::io::stderr().lock();
-        // Nobody there to look: no reason to stop.
-        let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+        self.status.clear();
     }
 }
 

@@ -161,6 +161,7 @@ impl Stage {
         let mut client = Client::connect(self.servers[0].addr).await.unwrap();
         let hot = crate::support::client::path(&self.load.conversations[0].name);
         read.max_n = client.get(&hot).await.unwrap().json["max_n"].as_u64().unwrap();
+        self.deployment.verify();
         for server in self.servers {
             server.terminate();
         }

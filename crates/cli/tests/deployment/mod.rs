@@ -33,6 +33,13 @@ impl Deployment {
         assert_eq!(output.stdout, b"tables saltern-messages and saltern-campaigns are ready\n");
     }
 
+    /// All that is in the tables is as it should be, servers or not.
+    pub(crate) fn verify(&self) {
+        let output = self.command("verify").output().unwrap();
+        let (told, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && told.contains("no fault"), "{told}{stderr}");
+    }
+
     /// A server that answers, ready or not.
     pub(crate) fn serve(&self) -> Server {
         let mut command = self.command("serve");

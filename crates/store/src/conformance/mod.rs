@@ -7,6 +7,7 @@ mod conditions;
 mod fixtures;
 mod queries;
 mod records;
+mod scan;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ pub use queries::{
     strong_reads_see_answered_puts,
 };
 pub use records::{every_record_comes_back, gets_answer_key_by_key};
+pub use scan::finds_every_row_once;
 
 use crate::port::Store;
 

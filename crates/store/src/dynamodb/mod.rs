@@ -14,6 +14,7 @@ mod error;
 mod item;
 mod metrics;
 mod options;
+mod scan;
 mod store;
 mod tables;
 mod warmth;

@@ -15,6 +15,7 @@ mod metrics;
 mod options;
 mod physical;
 mod recent;
+mod scan;
 mod size;
 mod store;
 mod tops;

@@ -14,6 +14,12 @@ async fn keeps_the_contract() {
     conformance::all(Arc::new(local::store("conformance").await)).await;
 }
 
+#[tokio::test]
+async fn can_be_scanned() {
+    let store = local::store("scan").await;
+    conformance::finds_every_row_once(&store, &store).await;
+}
+
 fn whole_partition(order: Order) -> Query {
     let partition = row_key(1).partition;
     Query { partition, from: 0, to: u64::MAX, order, limit: 1_000, consistency: Consistency::Strong }

@@ -2,6 +2,7 @@ mod campaigns;
 mod damage;
 mod durability;
 mod folder;
+mod scan;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,0 +1,25 @@
+use super::*;
+use crate::embedded::physical::{Space, physical_key};
+use crate::scan::Scan as _;
+
+#[tokio::test]
+async fn can_be_scanned() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path());
+    conformance::finds_every_row_once(&store, &store).await;
+}
+
+/// A row that is not what was written is told by its key, and hides no other.
+#[tokio::test]
+async fn a_damaged_row_stands_for_itself() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path());
+    append_all(&store, 1..=3).await;
+    let damaged = Key::row(&conversation(), Salt::Unsalted, SeqNo::clamped(2));
+    store.engine.space(Space::Rows).insert(physical_key(&damaged), b"\xff").unwrap();
+    let page = store.scan(None, 100).await.unwrap();
+    assert_eq!((page.rows.len(), page.resume), (6, None));
+    for (key, record) in page.rows {
+        assert_eq!(record.is_err(), key == damaged, "{key:?}");
+    }
+}
