@@ -132,11 +132,15 @@ async fn post(address: &ServerUrl, key: Option<&str>, piece: &Piece) -> Result<D
     let answer = http::over(connection, async |mut sender| http::send(&mut sender, request).await).await;
     match answer.map_err(NotTaken::passing)? {
         (StatusCode::OK, body) => understood(&body).map_err(NotTaken::lasting),
-        (StatusCode::SERVICE_UNAVAILABLE, body) => {
-            Err(NotTaken::passing(anyhow!("the server is not ready: {}", http::reason(&body))))
+        (status, body) => {
+            Err(NotTaken { error: anyhow!("{status}: {}", http::reason(&body)), passing: may_pass(status) })
         }
-        (status, body) => Err(NotTaken::lasting(anyhow!("{status}: {}", http::reason(&body)))),
     }
+}
+
+/// Whether the same request may be taken later: what the server could not do, or a proxy before it.
+fn may_pass(status: StatusCode) -> bool {
+    status.is_server_error() || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS)
 }
 
 fn understood(body: &[u8]) -> Result<Done> {

@@ -264,6 +264,36 @@ async fn a_server_that_is_away_is_waited_for() {
     server.terminate();
 }
 
+/// Held up, given away, and come back: it is read again when the server is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_that_was_held_up_when_it_left_goes_on_when_it_comes_back() {
+    const EVENTS: usize = 20_000;
+    let (folder, kafka) = (TempDir::new().unwrap(), with_topic());
+    let server = served(folder.path()).await;
+    let (url, addr) = (server.url(), server.addr.to_string());
+    let first = consumer(&kafka, &["--url", &url]);
+    server.kill();
+    send(&kafka, 0..EVENTS);
+    let held_up = async |consumer: &Server, partitions: u64| {
+        until("partitions are held up", async || {
+            values(&metrics(consumer).await, "saltern_consumer_held_up") == [partitions]
+        })
+        .await;
+    };
+    held_up(&first, 4).await;
+    let second = consumer(&kafka, &["--url", &url]);
+    held_up(&second, 2).await;
+    second.terminate();
+    held_up(&first, 4).await;
+    let mut again = saltern();
+    again.args(["serve", "--listen", &addr, "--data"]).arg(folder.path());
+    let server = Server::spawn(again).unwrap_or_else(|output| panic!("{output:?}"));
+    until_boosted(&server, EVENTS).await;
+    until_no_lag(&first).await;
+    first.terminate();
+    server.terminate();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn it_writes_by_itself_into_a_folder_and_into_tables() {
     let kafka = with_topic();

@@ -65,9 +65,13 @@ impl ConsumerContext for GroupMember {
         tell("partitions taken away", &revoked);
     }
 
-    fn post_rebalance(&self, _: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+    fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         match rebalance {
             Rebalance::Assign(list) => {
+                // One that was paused when it was taken away has no lane now that could let it go on.
+                if let Err(error) = consumer.resume(list) {
+                    warn!(%error, "cannot resume");
+                }
                 tell("partitions taken on", &list.elements().iter().map(Partition::listed).collect::<Vec<_>>());
             }
             Rebalance::Revoke(_) => {}
