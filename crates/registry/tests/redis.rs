@@ -271,8 +271,9 @@ async fn what_is_no_seq_no_is_refused() {
     let registry = registry(&server).await;
     install(&registry, &id("a"), 1, 9).await;
     let keys: Vec<String> = ask(&server, &["KEYS", "*"]);
-    for (field, value) in [("horizon", "9007199254740994"), ("next", "0")] {
-        server.ask(&["HSET", &keys[0], field, value]);
+    let script = "return redis.call('HSET', KEYS[1], 'state', struct.pack('>I8I8I8I8I8', ARGV[1], ARGV[2], 0, 0, 0))";
+    for (next, horizon) in [("1", "9007199254740994"), ("0", "9")] {
+        server.ask(&["EVAL", script, "1", &keys[0], next, horizon]);
         let error = registry.tickets(&id("a"), ONE).await.unwrap_err();
         assert!(chain(&error).ends_with("which is no seq_no"), "{}", chain(&error));
     }
