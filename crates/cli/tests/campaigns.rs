@@ -229,16 +229,14 @@ async fn a_load_outlives_its_server() {
     let folder = TempDir::new().unwrap();
     let (server, mut client) = served(&folder).await;
     let path = file(&folder, "events", events(MANY));
-    let (url, addr) = (server.url(), server.addr.to_string());
+    let (url, addr) = (server.url(), server.addr);
     let mut load = start_load(&path, &["--url", &url]);
     while boosted(&mut client, 0..1_000).await == 0 {
         assert!(load.try_wait().unwrap().is_none());
     }
     server.kill();
     assert!(load.try_wait().unwrap().is_none(), "the kill came too late");
-    let mut again = saltern();
-    again.args(["serve", "--listen", &addr, "--data"]).arg(folder.path().join("data"));
-    let server = Server::spawn(again).unwrap_or_else(|output| panic!("{output:?}"));
+    let server = Server::start_at(addr, &folder.path().join("data"));
     until("the load has ended", || load.try_wait().unwrap().is_some());
     let output = load.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));

@@ -243,7 +243,7 @@ async fn a_server_that_is_away_is_waited_for() {
     const EVENTS: usize = 20_000;
     let (folder, kafka) = (TempDir::new().unwrap(), with_topic());
     let server = served(folder.path()).await;
-    let (url, addr) = (server.url(), server.addr.to_string());
+    let (url, addr) = (server.url(), server.addr);
     let consumer = consumer(&kafka, &["--url", &url]);
     server.kill();
     send(&kafka, 0..EVENTS);
@@ -252,9 +252,7 @@ async fn a_server_that_is_away_is_waited_for() {
     })
     .await;
     assert!(values(&metrics(&consumer).await, "saltern_consumer_retries_total")[0] > 0);
-    let mut again = saltern();
-    again.args(["serve", "--listen", &addr, "--data"]).arg(folder.path());
-    let server = Server::spawn(again).unwrap_or_else(|output| panic!("{output:?}"));
+    let server = Server::start_at(addr, folder.path());
     until_boosted(&server, EVENTS).await;
     until_no_lag(&consumer).await;
     consumer.signal("TERM");
@@ -270,7 +268,7 @@ async fn a_partition_that_was_held_up_when_it_left_goes_on_when_it_comes_back() 
     const EVENTS: usize = 20_000;
     let (folder, kafka) = (TempDir::new().unwrap(), with_topic());
     let server = served(folder.path()).await;
-    let (url, addr) = (server.url(), server.addr.to_string());
+    let (url, addr) = (server.url(), server.addr);
     let first = consumer(&kafka, &["--url", &url]);
     server.kill();
     send(&kafka, 0..EVENTS);
@@ -285,9 +283,7 @@ async fn a_partition_that_was_held_up_when_it_left_goes_on_when_it_comes_back() 
     held_up(&second, 2).await;
     second.terminate();
     held_up(&first, 4).await;
-    let mut again = saltern();
-    again.args(["serve", "--listen", &addr, "--data"]).arg(folder.path());
-    let server = Server::spawn(again).unwrap_or_else(|output| panic!("{output:?}"));
+    let server = Server::start_at(addr, folder.path());
     until_boosted(&server, EVENTS).await;
     until_no_lag(&first).await;
     first.terminate();

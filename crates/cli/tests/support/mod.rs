@@ -73,6 +73,13 @@ impl Server {
         Self::spawn(command).unwrap_or_else(|output| panic!("{}", String::from_utf8_lossy(&output.stderr)))
     }
 
+    /// Where another one was before.
+    pub fn start_at(addr: SocketAddr, data: &Path) -> Self {
+        let mut command = saltern();
+        command.args(["serve", "--listen", &addr.to_string(), "--data"]).arg(data);
+        Self::spawn(command).unwrap_or_else(|output| panic!("{}", String::from_utf8_lossy(&output.stderr)))
+    }
+
     /// A server that is ready, or what a command left that ended instead.
     pub fn spawn(mut command: Command) -> Result<Self, Output> {
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

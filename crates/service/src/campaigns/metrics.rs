@@ -7,15 +7,15 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-pub(super) enum EventResult {
+pub enum EventResult {
     Applied,
     Stale,
     Rejected,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResultLabel {
-    result: EventResult,
+pub struct ResultLabel {
+    pub result: EventResult,
 }
 
 /// Counters and histograms, to be registered with the server's registry.

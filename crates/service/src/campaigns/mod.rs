@@ -12,4 +12,4 @@ mod settle;
 
 pub use api::{Applied, Boosted, Boosts, CampaignError, Config, LookupError, LookupQuery, MarketQuestion, Rejected};
 pub use handle::Campaigns;
-pub use metrics::CampaignMetrics;
+pub use metrics::{CampaignMetrics, EventResult, ResultLabel};

@@ -216,7 +216,8 @@ impl Worker {
 
     /// Events may be sent again whatever has become of them, so this only ends when they have been taken or refused.
     async fn send(&self, piece: &Piece) -> anyhow::Result<Done> {
-        for retries in 0.. {
+        let mut retries = 0;
+        loop {
             match self.target.send(piece).await {
                 Ok(done) => {
                     if retries > 0 {
@@ -230,12 +231,12 @@ impl Worker {
                         let error = format!("{:#}", failed.error);
                         warn!(partition = %self.partition, retries, %error, "events are not taken; trying again");
                     }
+                    retries += 1;
                     self.metrics.retries.inc();
                     sleep(RETRY_PAUSE).await;
                 }
             }
         }
-        unreachable!("the numbers do not end")
     }
 
     fn tell_rejected(&self, batch: &[Held], done: &Done) {

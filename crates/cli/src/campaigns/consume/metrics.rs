@@ -7,30 +7,19 @@ use anyhow::{Context as _, Result};
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::routing::get;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use rdkafka::statistics::Statistics;
+use saltern_service::campaigns::{EventResult, ResultLabel};
 use tokio::net::TcpListener;
 
 use crate::campaigns::Counts;
 use crate::campaigns::target::Target;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-enum EventResult {
-    Applied,
-    Stale,
-    Rejected,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResultLabel {
-    result: EventResult,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PartitionLabel {
