@@ -6,6 +6,7 @@ mod address;
 mod dynamodb;
 mod dynamodb_proxy;
 mod kafka;
+mod moto;
 mod process;
 mod redis;
 
@@ -13,5 +14,6 @@ pub use address::Address;
 pub use dynamodb::DynamoLocal;
 pub use dynamodb_proxy::DynamoProxy;
 pub use kafka::Kafka;
+pub use moto::Moto;
 pub use process::{free_port, wait_until};
 pub use redis::Redis;

@@ -98,7 +98,7 @@ impl Expansion {
         let mut texts = HashMap::with_capacity(rows.len());
         for (_, record) in &rows {
             if let Record::Message(row) = record {
-                texts.insert(row.message_id.as_str(), row.body.content.as_str());
+                texts.insert(row.message_id.as_str(), row.text().unwrap_or_default());
             }
         }
         let now = self.market.local_time(at);
@@ -121,7 +121,7 @@ impl Expansion {
             PutOutcome::Refused(present) => present,
         };
         let present = match &present {
-            Some(Record::Message(row)) => boost_text::decode(&row.body.content),
+            Some(Record::Message(row)) => boost_text::decode(row.text().unwrap_or_default()),
             _ => None,
         };
         if present.is_some_and(|present| present.rank() >= boost.rank()) {
@@ -142,7 +142,7 @@ impl Expansion {
 fn row(partner: &PartnerId, boost: &Boost) -> Result<MessageRow, IdError> {
     let sender_id = ParticipantId::new("x")?;
     let body = Body { sender_id, receiver_id: None, content: boost_text::encode(boost), timestamp: None };
-    Ok(MessageRow { message_id: MessageId::new(partner.as_str())?, body, digest: Digest([0; 16]), ingested_at_ms: 0 })
+    Ok(MessageRow::with_digest(MessageId::new(partner.as_str())?, body, Digest([0; 16]), 0))
 }
 
 /// Nothing happened, since a name is too long for the port.

@@ -6,6 +6,7 @@ mod boosts;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -71,11 +72,25 @@ pub(crate) enum Command {
     /// Check all that is kept of conversations against what is promised
     ///
     /// Looks at every row: is it where its conversation's layout says, does its content match its digest, is its message_id
-    /// claimed for it and nothing else, is nothing missing below what is known to be complete? Prints one line for each
-    /// fault; exit status 1 if there are any. Changes no row. Opens the data folder, which works only while no server holds
-    /// it; in cloud mode it reads the tables, servers or not, and DynamoDB charges for every row, more than twice.
-    #[command(after_help = "Example:\n  saltern verify --data ./saltern-data")]
+    /// claimed for it and nothing else, is nothing missing below what is known to be complete, is what is archived where its
+    /// row says, and as it was sent? Prints one line for each fault; exit status 1 if there are any. Changes no row. Asks a
+    /// running server with --url, whose API key needs the scope `admin`; otherwise opens the data folder itself, which works
+    /// only while no server holds it. In cloud mode it reads the tables, servers or not, and DynamoDB charges for every row,
+    /// more than twice.
+    #[command(
+        after_help = "Examples:\n  saltern verify --data ./saltern-data\n  saltern verify --url http://127.0.0.1:8080"
+    )]
     Verify(VerifyArgs),
+    /// Move old contents to the archive
+    ///
+    /// Contents of messages that were taken in longer than archive.after_days (90) ago go to object storage: S3, or a folder.
+    /// Rows stay, and clients see no difference but a little latency. Looks only at conversations of which something is due.
+    /// Can be stopped at any time, with Ctrl-C or kill -9, and goes on from there when it is started again; servers may run
+    /// meanwhile, and do the same by themselves every archive.every_s seconds. Asks a running server with --url; otherwise opens
+    /// the data folder itself, which works only while no server holds it, or the tables. An API key needs the scope `admin`.
+    #[command(after_help = "Examples:\n  saltern archive --dry-run    what would move, and what it would save\n  \
+                            saltern archive --older-than 30d --rate 5000 --url http://127.0.0.1:8080")]
+    Archive(ArchiveArgs),
     /// Measure, as a ratio against a peer in the same run
     ///
     /// Each measurement runs against a peer in the same run. A binary built with --features cloud has two more: tickets
@@ -158,13 +173,43 @@ pub(crate) struct ConsumeArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ArchiveArgs {
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    /// Age from which on messages are due, as in 90d, 12h or 0s [default: archive.after_days]
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub(crate) older_than: Option<Duration>,
+    /// Move at most so many messages per second
+    #[arg(long, value_name = "MESSAGES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rate: Option<u32>,
+    /// Only tell what would move, and what it would save
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Look for objects that nothing refers to among all that are old enough, not only those written since the last look
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) sweep_all: bool,
+    /// Then make the embedded store let go of what was archived and erased: its files are written anew
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) compact: bool,
+    /// Print one JSON object in the end
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A number and its unit.
+fn age(text: &str) -> Result<Duration, String> {
+    let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
+    let parsed = units.into_iter().find_map(|(unit, seconds)| {
+        let number: u32 = text.strip_suffix(unit)?.parse().ok()?;
+        Some(Duration::from_secs(u64::from(number) * seconds))
+    });
+    parsed.ok_or_else(|| "must be a whole number and s, m, h or d, as in 90d".to_owned())
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// Open this data folder [default: the one that `saltern serve` would use here]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-    /// Configuration file that names the data folder, or the tables
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
     /// Print JSON objects: one for each fault, and a summary in the end
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,5 +1,6 @@
 //! The `saltern` command.
 
+mod archive;
 mod args;
 mod bench;
 mod campaigns;
@@ -55,6 +56,7 @@ fn run(command: Command) -> Result<()> {
             log::start(args.log_format.unwrap_or_default())?;
             runtime()?.block_on(campaigns::consume(&args))
         }
+        Command::Archive(args) => runtime()?.block_on(archive::archive(&args)),
         Command::Verify(args) => runtime()?.block_on(verify::verify(&args)),
         Command::Inspect(args) => runtime()?.block_on(inspect::inspect(&args)),
         Command::Bench(BenchCommand::ServeTrivial(args)) => runtime()?.block_on(bench::serve_trivial(&args)),

@@ -6,8 +6,11 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Context, Result, anyhow};
 use prometheus_client::registry::Registry;
 use saltern_server::{Server, ServerConfig, Services};
+use saltern_service::upkeep::Upkeep;
 use saltern_store::embedded::EngineFailure;
+use tokio_util::sync::CancellationToken;
 
+use crate::archive::{self, Schedule};
 use crate::config::Config;
 use crate::service::{Service, millis};
 use crate::stop::Stop;
@@ -17,7 +20,8 @@ pub(crate) async fn serve(config: &Config) -> Result<()> {
     let mut stop = Stop::listen()?;
     let service = Service::open(config).await?;
     let failure = Arc::new(OnceLock::new());
-    let server = match bind(config, &service, Arc::clone(&failure)).await {
+    let upkeep = Arc::new(service.upkeep(config));
+    let server = match bind(config, &service, Arc::clone(&upkeep), Arc::clone(&failure)).await {
         Ok(server) => server,
         Err(e) => {
             service.close().await;
@@ -35,7 +39,13 @@ pub(crate) async fn serve(config: &Config) -> Result<()> {
             }
         }
     };
+    let no_more_passes = CancellationToken::new();
+    let passes = tokio::spawn(archive::on_schedule(upkeep, Schedule::of(config), no_more_passes.clone()));
     server.run(shutdown).await;
+    no_more_passes.cancel();
+    if let Err(error) = passes.await {
+        tracing::error!(%error, "passes of the archive have failed");
+    }
     service.close().await;
     failure.get().map_or(Ok(()), |failed| Err(explained(failed, config)))
 }
@@ -50,7 +60,12 @@ pub(crate) fn explained(failed: &EngineFailure, config: &Config) -> anyhow::Erro
     }
 }
 
-async fn bind(config: &Config, service: &Service, failure: Arc<OnceLock<EngineFailure>>) -> Result<Server> {
+async fn bind(
+    config: &Config,
+    service: &Service,
+    upkeep: Arc<Upkeep>,
+    failure: Arc<OnceLock<EngineFailure>>,
+) -> Result<Server> {
     let server_config = ServerConfig {
         api_keys: config.api_keys.clone(),
         requests_max: config.limits.requests_max.value.get() as usize,
@@ -65,7 +80,8 @@ async fn bind(config: &Config, service: &Service, failure: Arc<OnceLock<EngineFa
         (None, Some(missing)) => Err(missing.clone()),
         (None, None) => Ok(()),
     });
-    let services = Services { conversations: service.conversations.clone(), campaigns: service.campaigns.clone() };
+    let (conversations, campaigns) = (service.conversations.clone(), service.campaigns.clone());
+    let services = Services { conversations, campaigns, upkeep };
     let server = Server::bind(server_config, services, ready, metrics).await?;
     let url = format!("http://{}", server.local_addr());
     service.announce(&url).context("cannot write into the data folder")?;

@@ -4,31 +4,37 @@
 mod cloud;
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
 use prometheus_client::registry::Registry as Metrics;
 use saltern_registry::Registry;
 use saltern_registry::local::LocalRegistry;
 use saltern_service::campaigns::{self, Campaigns};
-use saltern_service::conversations::{self, Conversations};
+use saltern_service::conversations::{self, Conversations, ObjectLayout};
+use saltern_service::upkeep::Upkeep;
 use saltern_service::verify::Verifier;
 #[cfg(feature = "cloud")]
 use saltern_store::dynamodb::Warmth;
 use saltern_store::embedded::{EmbeddedOptions, EmbeddedStore, EngineFailure, Holder, OpenError};
+use saltern_store::objects::{ObjectRoot, Objects};
 use saltern_store::throttled::{PartitionLimits, Throttled};
-use saltern_store::{CampaignStore, Scan, Store};
+use saltern_store::{CampaignStore, Due, Scan, Store};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::args::InitArgs;
-use crate::config::{Config, Emulate, Mode};
+use crate::config::{Config, Emulate, Layout, Mode};
+
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(crate) struct Service {
     pub(crate) conversations: Conversations,
     pub(crate) campaigns: Campaigns,
     backing: Backing,
+    objects: Option<Arc<ObjectRoot>>,
 }
 
 /// What is beneath the ports.
@@ -72,6 +78,14 @@ impl Backing {
         }
     }
 
+    fn due(&self) -> Arc<dyn Due> {
+        match self {
+            Self::Embedded(store) => store.clone(),
+            #[cfg(feature = "cloud")]
+            Self::Cloud(cloud) => cloud.store.clone(),
+        }
+    }
+
     fn campaigns(&self) -> Arc<dyn CampaignStore> {
         match self {
             Self::Embedded(store) => store.clone(),
@@ -93,6 +107,7 @@ impl Service {
     /// On failure nothing has changed.
     pub(crate) async fn open(config: &Config) -> Result<Self> {
         let backing = Backing::open(config).await?;
+        let objects = objects(config).await?;
         let conversations_max = config.limits.conversations_max.value.get() as usize;
         let settings = conversations::Config {
             append_deadline: millis(config.timeouts.append_ms.value.get()),
@@ -101,13 +116,19 @@ impl Service {
             reads_max: config.limits.reads_max.value.get() as usize,
             conversations_max,
             cache_bytes_max: config.limits.cache_mib.value as usize * 1_024 * 1_024,
+            objects: objects.clone().map(|objects| objects as Arc<dyn Objects>),
+            object_layout: match config.archive.layout.value {
+                Layout::Segments => ObjectLayout::Segments,
+                Layout::Messages => ObjectLayout::Messages,
+            },
+            archive_cache_bytes_max: config.limits.archive_cache_mib.value as usize * 1_024 * 1_024,
             ..conversations::Config::new(Arc::new(now_ms), jitter_seed())
         };
         let store = limited(backing.store(), &config.emulate);
         let conversations = Conversations::new(store, backing.registry(conversations_max), settings);
         let settings = campaigns::Config::new(Arc::new(now_ms), jitter_seed());
         let campaigns = Campaigns::new(backing.campaigns(), settings);
-        Ok(Self { conversations, campaigns, backing })
+        Ok(Self { conversations, campaigns, backing, objects })
     }
 
     /// The same for a command that could as well ask the server that has the folder.
@@ -137,9 +158,33 @@ impl Service {
         Verifier {
             store: self.backing.store(),
             scan: self.backing.scan(),
+            objects: self.objects.clone().map(|objects| objects as Arc<dyn Objects>),
             claims_kept_ms,
             wall_clock: Arc::new(now_ms),
+            patience: saltern_service::Patience::default(),
         }
+    }
+
+    pub(crate) fn upkeep(&self, config: &Config) -> Upkeep {
+        Upkeep {
+            conversations: self.conversations.clone(),
+            due: self.backing.due(),
+            verifier: self.verifier(config),
+            older_than: DAY * config.archive.after_days.value,
+            orphans_after: Duration::from_secs(3_600) * config.archive.orphan_hours.value,
+        }
+    }
+
+    /// Fails, and says what to do, if contents have nowhere to go.
+    pub(crate) async fn check_archive(&self) -> Result<()> {
+        if self.objects.is_none() {
+            anyhow::bail!("no archive is configured; set archive.url to s3://BUCKET/PREFIX");
+        }
+        #[cfg(feature = "s3")]
+        if let Some(objects) = &self.objects {
+            objects.check().await?;
+        }
+        Ok(())
     }
 
     /// Where the data is, for people.
@@ -205,6 +250,45 @@ impl Service {
             Backing::Cloud(_) => {}
         }
     }
+}
+
+/// Where contents go that leave the store.
+async fn objects(config: &Config) -> Result<Option<Arc<ObjectRoot>>> {
+    let url = config.archive.url.value.as_str();
+    let folder = |path: &Path| {
+        let root = ObjectRoot::folder(path);
+        root.with_context(|| format!("archive folder {} cannot be used", path.display()))
+    };
+    let root = match (url, config.mode.value) {
+        ("", Mode::Cloud) => return Ok(None),
+        ("", Mode::Embedded) => folder(&config.data.value.join("archive"))?,
+        (url, _) if url.starts_with("s3://") => s3(config).await?,
+        (url, _) => folder(Path::new(url))?,
+    };
+    Ok(Some(Arc::new(root)))
+}
+
+#[cfg(feature = "s3")]
+async fn s3(config: &Config) -> Result<ObjectRoot> {
+    use saltern_store::objects::S3Options;
+    let archive = &config.archive;
+    let place = archive.url.value.trim_start_matches("s3://").trim_end_matches('/');
+    let (bucket, prefix) = place.split_once('/').map_or((place, None), |(bucket, prefix)| (bucket, Some(prefix)));
+    let named = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let options = S3Options {
+        bucket: bucket.to_owned(),
+        prefix: prefix.map(str::to_owned),
+        endpoint: named(&archive.endpoint.value),
+        region: named(&archive.region.value),
+        timeout: millis(archive.call_ms.value.get()),
+    };
+    ObjectRoot::s3(options).await.context("archive.url")
+}
+
+#[cfg(not(feature = "s3"))]
+async fn s3(_: &Config) -> Result<ObjectRoot> {
+    // The configuration has been refused before.
+    anyhow::bail!("this binary cannot reach S3")
 }
 
 /// The store, with DynamoDB's partition limits if they are to be emulated.

@@ -40,6 +40,21 @@ impl StatusLine {
     }
 }
 
+const BAR: usize = 30;
+
+/// How much of the whole is done.
+pub(crate) fn bar(part: f64) -> String {
+    let filled = (1..=BAR).filter(|column| *column as f64 <= part * BAR as f64).count();
+    format!("{}{} {:>3.0} %", "█".repeat(filled), "░".repeat(BAR - filled), part * 100.0)
+}
+
+/// How long the rest takes, if it takes as long as what is done.
+pub(crate) fn left(part: f64, seconds: f64) -> String {
+    let left = seconds * (1.0 - part) / part.max(0.001);
+    let minutes = (left / 60.0).floor();
+    format!("{minutes:.0}:{:02.0} left", (left - minutes * 60.0).floor())
+}
+
 fn write(text: &str) {
     let mut stderr = std::io::stderr().lock();
     // Nobody there to look: no reason to stop.

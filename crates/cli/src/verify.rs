@@ -3,19 +3,22 @@
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
-use saltern_core::verify::Fault;
+use bytes::Bytes;
+use hyper::StatusCode;
 use saltern_service::verify::{Checked, Notice};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::args::{ConfigArgs, VerifyArgs};
 use crate::config::Config;
+use crate::http::{self, ServerUrl};
 use crate::service::Service;
 use crate::status::StatusLine;
 use crate::table::thousands;
 
-#[derive(Serialize)]
-struct FaultLine<'a> {
-    fault: &'a str,
+#[derive(Serialize, Deserialize)]
+struct FaultLine<T> {
+    fault: T,
     detail: String,
 }
 
@@ -24,25 +27,74 @@ struct Summary {
     conversations: u64,
     rows: u64,
     claims: u64,
+    archived: u64,
     faults: u64,
     seconds: f64,
 }
 
 pub(crate) async fn verify(args: &VerifyArgs) -> Result<()> {
-    let (config, data) = (args.config.clone(), args.data.clone());
-    let config = Config::load(&ConfigArgs { config, data, ..ConfigArgs::default() })?;
-    let service = Service::open_present(&config).await?;
     let mut report = Report { json: args.json, began: Instant::now(), status: StatusLine::new() };
-    let checked = service.verifier(&config).run(|notice| report.take(&notice)).await;
+    let (checked, place) = match &args.target.url {
+        Some(url) => (there(url, args.target.key.as_deref(), &mut report).await?, url.clone()),
+        None => here(args, &mut report).await?,
+    };
     report.status.clear();
-    let place = service.place(&config);
-    service.close().await;
-    let checked = checked.context("the store cannot be read")?;
     report.end(checked, &place)?;
     if checked.faults > 0 {
         bail!("{} faults were found", thousands(checked.faults as f64));
     }
     Ok(())
+}
+
+/// The data that the configuration names.
+async fn here(args: &VerifyArgs, report: &mut Report) -> Result<(Checked, String)> {
+    let (config, data) = (args.target.config.clone(), args.target.data.clone());
+    let config = Config::load(&ConfigArgs { config, data, ..ConfigArgs::default() })?;
+    let service = Service::open_present(&config).await?;
+    let checked = service.verifier(&config).run(|notice| report.take(&notice)).await;
+    let place = service.place(&config);
+    service.close().await;
+    Ok((checked.context("the store cannot be read")?, place))
+}
+
+#[derive(Deserialize)]
+struct Part {
+    conversations: u64,
+    rows: u64,
+    claims: u64,
+    archived: u64,
+    faults: Vec<FaultLine<String>>,
+    resume: Option<Value>,
+}
+
+/// What a running server has, part by part.
+async fn there(url: &str, key: Option<&str>, report: &mut Report) -> Result<Checked> {
+    let address = ServerUrl::parse(url)?;
+    let (mut checked, mut resume) = (Checked::default(), None::<Value>);
+    loop {
+        let order = Bytes::from(json!({ "resume": resume }).to_string());
+        let stream = address.connect().await?;
+        let part = http::over(stream, async |mut sender| {
+            let mut request = http::post("/v1/verify".parse()?, order);
+            http::authorize(&mut request, key)?;
+            match http::send(&mut sender, request).await? {
+                (StatusCode::OK, body) => serde_json::from_slice::<Part>(&body).context("not Saltern's answer"),
+                (status, body) => bail!("{status}: {}", http::reason(&body)),
+            }
+        });
+        let part = part.await.with_context(|| format!("no answer from {url}"))?;
+        checked.conversations += part.conversations;
+        checked.rows += part.rows;
+        checked.claims += part.claims;
+        checked.archived += part.archived;
+        checked.faults += part.faults.len() as u64;
+        part.faults.iter().for_each(|line| report.fault(line));
+        report.progress(checked);
+        resume = part.resume;
+        if resume.is_none() {
+            return Ok(checked);
+        }
+    }
 }
 
 /// Faults on standard output as they are found; how far it is, on standard error.
@@ -55,18 +107,17 @@ struct Report {
 impl Report {
     fn take(&mut self, notice: &Notice) {
         match notice {
-            Notice::Fault(fault) => self.fault(fault),
+            Notice::Fault(fault) => self.fault(&FaultLine { fault: fault.name(), detail: fault.to_string() }),
             Notice::Progress(checked) => self.progress(*checked),
         }
     }
 
-    fn fault(&mut self, fault: &Fault) {
+    fn fault<T: AsRef<str> + Serialize>(&mut self, line: &FaultLine<T>) {
         self.status.clear();
         if self.json {
-            let line = FaultLine { fault: fault.name(), detail: fault.to_string() };
-            println!("{}", serde_json::to_string(&line).unwrap_or_default());
+            println!("{}", serde_json::to_string(line).unwrap_or_default());
         } else {
-            println!("{}: {fault}", fault.name());
+            println!("{}: {}", line.fault.as_ref(), line.detail);
         }
     }
 
@@ -80,16 +131,18 @@ impl Report {
     }
 
     fn end(&self, checked: Checked, place: &str) -> Result<()> {
-        let Checked { conversations, rows, claims, faults } = checked;
+        let Checked { conversations, rows, claims, archived, faults } = checked;
         let seconds = self.began.elapsed().as_secs_f64();
         if self.json {
-            println!("{}", serde_json::to_string(&Summary { conversations, rows, claims, faults, seconds })?);
+            println!("{}", serde_json::to_string(&Summary { conversations, rows, claims, archived, faults, seconds })?);
             return Ok(());
         }
-        let [conversations, rows, claims] = [conversations, rows, claims].map(|count| thousands(count as f64));
+        let [conversations, rows, claims, archived] =
+            [conversations, rows, claims, archived].map(|count| thousands(count as f64));
         let found = if faults == 0 { "no fault".to_owned() } else { format!("{} faults", thousands(faults as f64)) };
         println!(
-            "{place}: {conversations} conversations, {rows} messages and voids, {claims} claims: {found} ({seconds:.1} s)"
+            "{place}: {conversations} conversations, {rows} messages and voids, {claims} claims, {archived} archived contents: \
+             {found} ({seconds:.1} s)"
         );
         Ok(())
     }

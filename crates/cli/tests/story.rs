@@ -41,7 +41,7 @@ async fn many_copies_of_one_message_are_one_message() {
     assert_eq!(other.status, 409, "{}", other.json);
     let page = client.older("tea", None).await.unwrap().unwrap();
     assert_eq!(page.messages.len(), 1);
-    assert_eq!(page.messages[0].value.body.content, "hey");
+    assert_eq!(page.messages[0].value.text(), Some("hey"));
     server.terminate();
 }
 
@@ -59,7 +59,7 @@ async fn look_alikes_are_conversations_of_their_own() {
     }
     for name in names {
         let page = client.older(name, None).await.unwrap().unwrap();
-        let contents: Vec<_> = page.messages.iter().map(|m| m.value.body.content.as_str()).collect();
+        let contents: Vec<_> = page.messages.iter().map(|m| m.value.text().unwrap()).collect();
         assert_eq!(contents, [name]);
     }
     server.terminate();

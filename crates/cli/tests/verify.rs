@@ -58,7 +58,10 @@ async fn a_folder_is_checked_and_each_fault_is_named() {
     let sound = verify(&folder, &data, &[]);
     assert_eq!(sound.status.code(), Some(0), "{sound:?}");
     let told = lines(&sound).pop().unwrap();
-    assert!(told.contains("2 conversations, 43 messages and voids, 43 claims: no fault"), "{told}");
+    assert!(
+        told.contains("2 conversations, 43 messages and voids, 43 claims, 0 archived contents: no fault"),
+        "{told}"
+    );
 
     let tea = ConversationId::new("tea").unwrap();
     plant(&data, Key::row(&tea, Salt::Of(3), SeqNo::clamped(7)), Record::Void).await;

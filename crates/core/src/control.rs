@@ -1,5 +1,6 @@
 //! The control record: the durable truth about a conversation's layout, and the only way it changes.
 
+use crate::archive::ArchiveState;
 use crate::heat::{self, HeatPolicy, HeatState, Sample};
 use crate::layout::Layout;
 use crate::limits::{LEASE_MAX, LEASE_MIN, SEQ_NO_END};
@@ -18,6 +19,7 @@ pub struct ControlRecord {
     pub extended_at_ms: u64,
     pub heat: HeatState,
     pub voids: VoidRuns,
+    pub archive: ArchiveState,
 }
 
 /// What an extension goes by.
@@ -49,6 +51,7 @@ impl ControlRecord {
             extended_at_ms: now_ms,
             heat: HeatState::default(),
             voids: VoidRuns::default(),
+            archive: ArchiveState::new(now_ms),
         }
     }
 
@@ -70,6 +73,7 @@ impl ControlRecord {
             extended_at_ms: by.now_ms,
             heat,
             voids: self.voids.clone(),
+            archive: self.archive.clone(),
         })
     }
 
@@ -86,6 +90,12 @@ impl ControlRecord {
         let mut next = Self { ver: self.ver + 1, resolved: self.resolved.max(resolved), ..self.clone() };
         voids.into_iter().for_each(|run| next.voids.add(run));
         next
+    }
+
+    /// The record with what is known of the archive now.
+    #[must_use]
+    pub fn with_archive(&self, archive: ArchiveState) -> Self {
+        Self { ver: self.ver + 1, archive, ..self.clone() }
     }
 
     fn next_lease(&self, now_ms: u64) -> u64 {

@@ -2,7 +2,7 @@
 
 use crate::ids::{MessageId, ParticipantId};
 use crate::message::Body;
-use crate::record::Record;
+use crate::record::{Content, MessageRow, Record};
 
 const WRITE_UNIT_BYTES: usize = 1_024;
 const READ_UNIT_BYTES: usize = 4 * 1_024;
@@ -25,12 +25,31 @@ pub fn read_units(bytes: usize) -> u64 {
 }
 
 pub(crate) fn message_bytes(message_id: &MessageId, body: &Body) -> usize {
+    let Body { sender_id, receiver_id, content, timestamp } = body;
+    bytes_around(message_id, sender_id, receiver_id.as_ref(), timestamp.as_deref()) + content.len()
+}
+
+fn bytes_around(
+    message_id: &MessageId,
+    sender_id: &ParticipantId,
+    receiver_id: Option<&ParticipantId>,
+    timestamp: Option<&str>,
+) -> usize {
     ROW_OVERHEAD_BYTES
         + message_id.as_str().len()
-        + body.sender_id.as_str().len()
-        + body.receiver_id.as_ref().map_or(0, |receiver: &ParticipantId| receiver.as_str().len())
-        + body.content.len()
-        + body.timestamp.as_ref().map_or(0, String::len)
+        + sender_id.as_str().len()
+        + receiver_id.map_or(0, |receiver| receiver.as_str().len())
+        + timestamp.map_or(0, str::len)
+}
+
+fn row_bytes(row: &MessageRow) -> usize {
+    let around = bytes_around(&row.message_id, &row.sender_id, row.receiver_id.as_ref(), row.timestamp.as_deref());
+    let content = match &row.content {
+        Content::Here(text) => text.len(),
+        Content::Archived { at, .. } => at.leaf.len() + PAIR_BYTES,
+        Content::Erased => 0,
+    };
+    around + content
 }
 
 impl Record {
@@ -38,7 +57,7 @@ impl Record {
     #[must_use]
     pub fn item_bytes(&self) -> usize {
         match self {
-            Self::Message(row) => message_bytes(&row.message_id, &row.body),
+            Self::Message(row) => row_bytes(row),
             Self::Void | Self::Claim(_) => ROW_OVERHEAD_BYTES,
             Self::Control(control) => {
                 ROW_OVERHEAD_BYTES + PAIR_BYTES * (control.layout.epochs().len() + control.voids.runs().len())

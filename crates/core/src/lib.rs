@@ -3,6 +3,7 @@
 //! Everything here is a pure function of its arguments: no I/O, no async, no clock, no randomness. Time comes in as
 //! a value. That is what lets the simulation replay any run from its seed.
 
+pub mod archive;
 pub mod campaigns;
 pub mod control;
 pub mod cost;

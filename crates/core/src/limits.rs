@@ -41,6 +41,15 @@ pub const VOID_RUN_MIN: u64 = 64;
 /// Void runs that a control record remembers; the shortest go first.
 pub const VOID_RUNS_MAX: usize = 64;
 
+/// Messages whose content goes into one object of the archive.
+pub const SEGMENT_MESSAGES_MAX: usize = 512;
+/// Bytes of content that fill such an object.
+pub const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
+/// Messages that are compressed together, and so read together.
+pub const BLOCK_MESSAGES_MAX: usize = 64;
+/// Bytes of content that fill such a block.
+pub const BLOCK_BYTES: usize = 16 * 1024;
+
 /// Areas of one campaign event, active and ended ones together.
 pub const EVENT_AREAS_MAX: usize = 5_000;
 /// Partners that one lookup may ask about.
@@ -73,3 +82,5 @@ const _: () = assert!(CONTENT_BYTES_MAX * 6 > BODY_BYTES_MAX && CONTENT_BYTES_MA
 const _: () = assert!(PAGE_LIMIT_DEFAULT <= PAGE_LIMIT_MAX);
 const _: () = assert!(PAGE_LIMIT_MAX as u64 <= PAGE_LOOKED_AT_MAX);
 const _: () = assert!(LEASE_MIN < LEASE_MAX && BATCH_MESSAGES_MAX as u64 <= LEASE_MAX);
+const _: () = assert!(BLOCK_MESSAGES_MAX <= SEGMENT_MESSAGES_MAX && BLOCK_BYTES < SEGMENT_BYTES);
+const _: () = assert!(PAGE_LIMIT_DEFAULT <= BLOCK_MESSAGES_MAX);

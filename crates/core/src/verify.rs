@@ -1,10 +1,11 @@
 //! What `saltern verify` holds rows against: the promises as they show in what is kept.
 
+use crate::archive::ContentRef;
 use crate::control::ControlRecord;
 use crate::ids::{ConversationId, MessageId};
 use crate::key::Key;
 use crate::layout::Salt;
-use crate::record::{Claim, MessageRow, Record};
+use crate::record::{Claim, Content, MessageRow, Record};
 use crate::seq::{SeqNo, SeqRange};
 
 /// Something that no history of appends, crashes and retries can have left behind.
@@ -30,6 +31,14 @@ pub enum Fault {
     HiddenByVoids(ConversationId, SeqNo),
     #[error("conversation {0:?}: the content of seq_no {1} does not match its digest")]
     Altered(ConversationId, SeqNo),
+    #[error(
+        "conversation {0:?}: the content of seq_no {1} is in the row, though all below {2} are said to be archived"
+    )]
+    NotArchived(ConversationId, SeqNo, SeqNo),
+    #[error("conversation {0:?}: the content of seq_no {1} is missing from the archive ({2})")]
+    ContentMissing(ConversationId, SeqNo, ContentRef),
+    #[error("conversation {0:?}: the content of seq_no {1} is damaged in the archive ({2})")]
+    ContentDamaged(ConversationId, SeqNo, ContentRef),
     #[error("conversation {0:?}: message {2:?} at seq_no {1} has no claim, so a retry would double it")]
     Unclaimed(ConversationId, SeqNo, MessageId),
     #[error("conversation {0:?}: message {2:?} is at seq_no {1}, and its claim says {3}")]
@@ -55,6 +64,9 @@ impl Fault {
             Self::BeyondHorizon(..) => "beyond-horizon",
             Self::HiddenByVoids(..) => "hidden-by-voids",
             Self::Altered(..) => "altered",
+            Self::NotArchived(..) => "not-archived",
+            Self::ContentMissing(..) => "content-missing",
+            Self::ContentDamaged(..) => "content-damaged",
             Self::Unclaimed(..) => "unclaimed",
             Self::ClaimedElsewhere(..) => "claimed-elsewhere",
             Self::ClaimDiffers(..) => "claim-differs",
@@ -87,8 +99,14 @@ pub fn check_row(
         if control.voids.run_at(seq).is_some() {
             faults.push(Fault::HiddenByVoids(conversation.clone(), seq));
         }
-        if row.body.digest() != row.digest {
+        if let Content::Here(text) = &row.content
+            && !row.was_sent_with(text)
+        {
             faults.push(Fault::Altered(conversation.clone(), seq));
+        }
+        let through = control.archive.through;
+        if matches!(row.content, Content::Here(_)) && seq < through {
+            faults.push(Fault::NotArchived(conversation.clone(), seq, through));
         }
     }
     faults

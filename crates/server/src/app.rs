@@ -7,6 +7,7 @@ use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use saltern_service::campaigns::Campaigns;
 use saltern_service::conversations::Conversations;
+use saltern_service::upkeep::Upkeep;
 
 use crate::auth::Keys;
 use crate::body::Room;
@@ -17,15 +18,17 @@ use crate::request_id::RequestIds;
 pub type Readiness = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// What the server serves.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Services {
     pub conversations: Conversations,
     pub campaigns: Campaigns,
+    pub upkeep: Arc<Upkeep>,
 }
 
 pub(crate) struct App {
     pub(crate) conversations: Conversations,
     pub(crate) campaigns: Campaigns,
+    pub(crate) upkeep: Arc<Upkeep>,
     pub(crate) ready: Readiness,
     pub(crate) registry: Registry,
     pub(crate) keys: Keys,

@@ -39,6 +39,8 @@ pub(crate) struct Endpoint {
         documented::append_batch,
         documented::page,
         documented::message,
+        documented::erase,
+        documented::erase_all,
         documented::view,
         documented::hot,
         documented::query,
@@ -47,6 +49,8 @@ pub(crate) struct Endpoint {
         documented::tenant,
         documented::list,
         documented::replay,
+        documented::archive,
+        documented::verify,
         documented::healthz,
         documented::readyz,
         documented::metrics,
@@ -78,6 +82,7 @@ fn operation<'a>(document: &'a mut OpenApi, endpoint: &Endpoint) -> Option<&'a m
     match endpoint.method {
         HttpMethod::Post => item.post.as_mut(),
         HttpMethod::Put => item.put.as_mut(),
+        HttpMethod::Delete => item.delete.as_mut(),
         _ => item.get.as_mut(),
     }
 }

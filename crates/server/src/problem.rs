@@ -8,9 +8,10 @@ use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use saltern_core::ids::TenantId;
+use saltern_core::seq::SeqNo;
 use saltern_service::campaigns::{CampaignError, LookupError};
-use saltern_service::conversations::RegistryError;
-use saltern_service::conversations::{AppendError, ReadError};
+use saltern_service::conversations::{AppendError, ArchiveError, ContentProblem, EraseError, ReadError};
+use saltern_service::conversations::{RegistryError, StoreError};
 use serde::{Serialize, Serializer};
 
 /// What went wrong, as a stable name. Part of the contract: kinds are added, never renamed.
@@ -37,6 +38,9 @@ pub(crate) enum Kind {
     OutcomeUnknown,
     NotReady,
     ConversationFull,
+    ErasureUnfinished,
+    ArchiveBusy,
+    NoArchive,
 }
 
 impl Kind {
@@ -63,6 +67,9 @@ impl Kind {
             Self::OutcomeUnknown => "urn:saltern:problem:outcome-unknown",
             Self::NotReady => "urn:saltern:problem:not-ready",
             Self::ConversationFull => "urn:saltern:problem:conversation-full",
+            Self::ErasureUnfinished => "urn:saltern:problem:erasure-unfinished",
+            Self::ArchiveBusy => "urn:saltern:problem:archive-busy",
+            Self::NoArchive => "urn:saltern:problem:no-archive",
         }
     }
 
@@ -89,6 +96,9 @@ impl Kind {
             Self::OutcomeUnknown => "The outcome is not known",
             Self::NotReady => "The server is not ready",
             Self::ConversationFull => "The conversation has no seq_no left",
+            Self::ErasureUnfinished => "The erasure is not at its end",
+            Self::ArchiveBusy => "A pass is under way",
+            Self::NoArchive => "No archive is configured",
         }
     }
 
@@ -110,7 +120,10 @@ impl Kind {
             | Self::RegistryUnavailable
             | Self::StoreUnavailable
             | Self::OutcomeUnknown
-            | Self::NotReady => StatusCode::SERVICE_UNAVAILABLE,
+            | Self::NotReady
+            | Self::ErasureUnfinished
+            | Self::ArchiveBusy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NoArchive => StatusCode::NOT_IMPLEMENTED,
             // Not 409, which in this contract means one thing only; and 507 is not retried by habit as 503 is.
             Self::ConversationFull => StatusCode::INSUFFICIENT_STORAGE,
         }
@@ -209,6 +222,52 @@ impl From<ReadError> for Problem {
                 Self { seq_no: Some(seq.get()), ..Self::new(Kind::DataLoss, detail) }
             }
             ReadError::Damaged(_) => damaged(),
+            ReadError::Content { seq, problem, .. } => unread(*seq, problem),
+        };
+        problem.caused_by(&error)
+    }
+}
+
+/// Of work on the store itself.
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        ReadError::from(error).into()
+    }
+}
+
+/// Of content that is in the archive.
+fn unread(seq: SeqNo, problem: &ContentProblem) -> Problem {
+    let kind = match problem {
+        ContentProblem::Missing | ContentProblem::Damaged(_) => Kind::DataLoss,
+        ContentProblem::Unavailable(_) => Kind::StoreUnavailable,
+    };
+    let detail = format!("content of seq_no {seq}: {problem}; with archived=refs the page can be had without contents");
+    Problem { seq_no: Some(seq.get()), ..Problem::new(kind, detail) }
+}
+
+impl From<EraseError> for Problem {
+    fn from(error: EraseError) -> Self {
+        let problem = match &error {
+            EraseError::Overloaded => return overloaded(),
+            EraseError::Read(error) => return error.clone().into(),
+            EraseError::Archive(ArchiveError::Content { seq, source }) => unread(*seq, source),
+            EraseError::Archive(_) => {
+                Self::new(Kind::ErasureUnfinished, "the content may be gone for readers, but not everywhere; ask again")
+            }
+        };
+        problem.caused_by(&error)
+    }
+}
+
+impl From<ArchiveError> for Problem {
+    fn from(error: ArchiveError) -> Self {
+        let problem = match &error {
+            ArchiveError::Busy => Self::new(Kind::ArchiveBusy, "another pass is under way here; come back later"),
+            ArchiveError::Content { seq, source } => unread(*seq, source),
+            ArchiveError::Store(_) | ArchiveError::Objects(_) | ArchiveError::NotAsWritten(_) => Self::new(
+                Kind::StoreUnavailable,
+                "the pass has stopped; what it has done is done, and the next one goes on from there",
+            ),
         };
         problem.caused_by(&error)
     }

@@ -1,10 +1,12 @@
 //! Query parameters, strictly: each known, at most once, numbers in digits.
 
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use http::Uri;
 use saltern_core::limits::{PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX, SEQ_NO_END};
 use saltern_core::seq::SeqNo;
+use saltern_service::conversations::Contents;
 
 use crate::path::decoded;
 use crate::problem::Problem;
@@ -14,6 +16,7 @@ use crate::problem::Problem;
 pub(crate) struct PageQuery {
     pub(crate) cursor: Cursor,
     pub(crate) limit: usize,
+    pub(crate) contents: Contents,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -25,23 +28,42 @@ pub(crate) enum Cursor {
 }
 
 pub(crate) fn none(uri: &Uri) -> Result<(), Problem> {
-    numbers(uri, []).map(|[]| ())
+    values(uri, []).map(|[]| ())
 }
 
 pub(crate) fn limit_only(uri: &Uri) -> Result<usize, Problem> {
-    let [limit] = numbers(uri, [("limit", LIMITS)])?;
-    Ok(page_limit(limit))
+    let [limit] = values(uri, ["limit"])?;
+    Ok(page_limit(limit.map(|text| number("limit", &text, &LIMITS)).transpose()?))
 }
 
 pub(crate) fn page(uri: &Uri) -> Result<PageQuery, Problem> {
-    let known = [("before_seq", 1..=SEQ_NO_END - 1), ("after_seq", 0..=SEQ_NO_END - 1), ("limit", LIMITS)];
-    let [before, after, limit] = numbers(uri, known)?;
+    let [before, after, limit, archived] = values(uri, ["before_seq", "after_seq", "limit", ARCHIVED])?;
+    let number = |name, text: Option<Cow<'_, str>>, range| text.map(|text| number(name, &text, &range)).transpose();
+    let before = number("before_seq", before, 1..=SEQ_NO_END - 1)?;
+    let after = number("after_seq", after, 0..=SEQ_NO_END - 1)?;
+    let limit = number("limit", limit, LIMITS)?;
     let cursor = match (before, after) {
         (Some(_), Some(_)) => return Err(Problem::invalid("before_seq and after_seq exclude each other")),
         (before, None) => Cursor::Before(before.and_then(SeqNo::new)),
         (None, Some(after)) => Cursor::After(after),
     };
-    Ok(PageQuery { cursor, limit: page_limit(limit) })
+    Ok(PageQuery { cursor, limit: page_limit(limit), contents: contents(archived.as_deref())? })
+}
+
+/// Of a single message.
+pub(crate) fn archived_only(uri: &Uri) -> Result<Contents, Problem> {
+    let [archived] = values(uri, [ARCHIVED])?;
+    contents(archived.as_deref())
+}
+
+const ARCHIVED: &str = "archived";
+
+fn contents(archived: Option<&str>) -> Result<Contents, Problem> {
+    match archived {
+        None => Ok(Contents::Fetched),
+        Some("refs") => Ok(Contents::Refs),
+        Some(_) => Err(Problem::invalid("archived can only be `refs`: rows without archived contents")),
+    }
 }
 
 pub(crate) fn seq_no(name: &'static str, text: &str) -> Result<SeqNo, Problem> {
@@ -56,23 +78,20 @@ fn page_limit(limit: Option<u64>) -> usize {
 }
 
 /// The values of the known parameters, in their order; anything else in the query is refused.
-fn numbers<const N: usize>(
-    uri: &Uri,
-    known: [(&'static str, RangeInclusive<u64>); N],
-) -> Result<[Option<u64>; N], Problem> {
-    let mut values = [None; N];
+fn values<'a, const N: usize>(uri: &'a Uri, known: [&'static str; N]) -> Result<[Option<Cow<'a, str>>; N], Problem> {
+    let mut values = [const { None }; N];
     let Some(query) = uri.query().filter(|q| !q.is_empty()) else { return Ok(values) };
     for pair in query.split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let name = decoded(name, "the query")?;
-        let Some(index) = known.iter().position(|(known, _)| *known == name) else {
+        let Some(index) = known.iter().position(|known| *known == name) else {
             return Err(Problem::invalid(format!("query parameter {name:?} is not known here")));
         };
-        let (name, range) = &known[index];
+        let name = known[index];
         if values[index].is_some() {
             return Err(Problem::invalid(format!("{name} is given twice")));
         }
-        values[index] = Some(number(name, &decoded(value, name)?, range)?);
+        values[index] = Some(decoded(value, name)?);
     }
     Ok(values)
 }
@@ -104,7 +123,14 @@ mod tests {
     #[case("after_seq=9007199254740991", Cursor::After(SEQ_NO_END - 1), 20)]
     #[case("l%69mit=%32", Cursor::Before(None), 2)]
     fn accepted(#[case] query: &str, #[case] cursor: Cursor, #[case] limit: usize) {
-        assert_eq!(parse(query).unwrap(), PageQuery { cursor, limit });
+        assert_eq!(parse(query).unwrap(), PageQuery { cursor, limit, contents: Contents::Fetched });
+    }
+
+    #[test]
+    fn archived_contents_can_be_left_out() {
+        assert_eq!(parse("archived=refs&limit=3").unwrap().contents, Contents::Refs);
+        assert_eq!(archived_only(&"/x?archived=r%65fs".parse().unwrap()).unwrap(), Contents::Refs);
+        assert!(archived_only(&"/x?limit=3".parse().unwrap()).is_err());
     }
 
     #[test]
@@ -120,6 +146,9 @@ mod tests {
             "before_seq=9007199254740992",
             "after_seq=9007199254740992",
             "before_seq=1&after_seq=1",
+            "archived",
+            "archived=true",
+            "archived=refs&archived=refs",
             "x=1",
             "%ff=1",
         ];

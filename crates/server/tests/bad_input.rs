@@ -298,9 +298,9 @@ async fn unknown_paths_and_methods() {
         assert_eq!(server.get(path).await.problem(), is((404, "not-found")), "{path}");
     }
     let cases = [
-        (Method::DELETE, MESSAGES, "GET,HEAD,POST"),
+        (Method::PUT, MESSAGES, "DELETE,GET,HEAD,POST"),
         (Method::GET, BATCH, "POST"),
-        (Method::POST, "/v1/conversations/c/messages/1", "GET,HEAD"),
+        (Method::POST, "/v1/conversations/c/messages/1", "DELETE,GET,HEAD"),
         (Method::PATCH, "/v1/conversations/c", "GET,HEAD"),
         (Method::OPTIONS, "/v1/hot", "GET,HEAD"),
     ];

@@ -38,7 +38,11 @@ const FEED: (&str, &str) = ("post", EVENTS);
 const LOOKUP: (&str, &str) = ("post", BOOSTS);
 const LIST: (&str, &str) = ("get", LETTERS);
 const SEND_AGAIN: (&str, &str) = ("post", REPLAY);
-const ALL: [(&str, &str); 16] = [
+const ERASE: (&str, &str) = ("delete", ONE.1);
+const ERASE_ALL: (&str, &str) = ("delete", PAGE.1);
+const ARCHIVE: (&str, &str) = ("post", "/v1/archive");
+const VERIFY: (&str, &str) = ("post", "/v1/verify");
+const ALL: [(&str, &str); 20] = [
     APPEND,
     APPEND_BATCH,
     PAGE,
@@ -51,6 +55,10 @@ const ALL: [(&str, &str); 16] = [
     LOOKUP,
     LIST,
     SEND_AGAIN,
+    ERASE,
+    ERASE_ALL,
+    ARCHIVE,
+    VERIFY,
     METRICS,
     HEALTHZ,
     READYZ,
@@ -255,6 +263,67 @@ async fn outages(document: &mut Document, server: &Harness) {
     server.store.set_plan(FaultPlan::default());
 }
 
+/// The archive and erasure: successes, what is wrong with an order, damaged objects, a store that is away.
+async fn upkeep(document: &mut Document, server: &Harness) {
+    for (path, order) in [
+        (ARCHIVE.1, json!({"older_than_s": 0, "messages_per_s": 100_000, "sweep_all": true, "compact": true})),
+        (ARCHIVE.1, json!({"dry_run": true})),
+        (VERIFY.1, json!({})),
+        (VERIFY.1, json!({"resume": {"partition": "c", "sort": 1}})),
+    ] {
+        let name = if path == ARCHIVE.1 { "ArchiveOrder" } else { "VerifyOrder" };
+        document.validate(&format!("/components/schemas/{name}"), &order);
+        document.check(("post", path), &server.post(path, order.to_string()).await);
+        document.check(("post", path), &server.post(path, "[]").await);
+        document.check(("post", path), &server.post(path, vec![b' '; 256 * 1024 + 1]).await);
+        document.check(("post", path), &server.send(request(Method::POST, path, "")).await);
+    }
+    document.check(PAGE, &server.get(&format!("{MESSAGES}?archived=refs")).await);
+    document.check(ERASE, &server.delete(&format!("{MESSAGES}/1")).await);
+    document.check(ONE, &server.get(&format!("{MESSAGES}/1")).await);
+    document.check(ERASE, &server.delete(&format!("{MESSAGES}/1?x=1")).await);
+    document.check(ERASE_ALL, &server.delete(&format!("{MESSAGES}?x=1")).await);
+    for seq in 1..=12 {
+        document.check(ERASE, &server.delete(&format!("{MESSAGES}/{seq}")).await);
+    }
+    document.check(ERASE_ALL, &server.delete("/v1/conversations/n/messages").await);
+    // A gap, whose place is known: the highest but one.
+    server.post("/v1/conversations/g/messages", message("1").to_string()).await;
+    let gap = ConversationId::new("g").unwrap();
+    server.registry.tickets(&gap, TicketRequest { count: 1, wcu: 1 }).await.unwrap();
+    server.post("/v1/conversations/g/messages", message("2").to_string()).await;
+    let pending = server.delete("/v1/conversations/g/messages/2").await;
+    assert_eq!(pending.problem(), (404, "pending".into()));
+    document.check(ERASE, &pending);
+    let lossy = server.delete("/v1/conversations/lossy/messages/1").await;
+    assert_eq!(lossy.problem(), (500, "data-loss".into()));
+    document.check(ERASE, &lossy);
+    document.check(ERASE_ALL, &server.delete("/v1/conversations/lossy/messages").await);
+    let none = Harness::start(loopback(), |config| config.objects = None).await;
+    document.check(ARCHIVE, &none.post(ARCHIVE.1, "{}").await);
+    upkeep_outages(document, server).await;
+}
+
+async fn upkeep_outages(document: &mut Document, server: &Harness) {
+    let place = "/v1/conversations/away/messages";
+    server.post(place, message("m").to_string()).await;
+    let writes = WriteFaults { unavailable: 1_000, ..WriteFaults::default() };
+    server.store.set_plan(FaultPlan { writes, ..FaultPlan::default() });
+    let unfinished = server.delete(&format!("{place}/1")).await;
+    assert_eq!(unfinished.problem(), (503, "erasure-unfinished".into()));
+    document.check(ERASE, &unfinished);
+    document.check(ERASE_ALL, &server.delete(place).await);
+    let stopped = server.post(ARCHIVE.1, "{}").await;
+    assert_eq!(stopped.problem(), (503, "store-unavailable".into()), "{}", stopped.text());
+    document.check(ARCHIVE, &stopped);
+    let reads = ReadFaults { unavailable: 1_000, ..ReadFaults::default() };
+    server.store.set_plan(FaultPlan { reads, ..FaultPlan::default() });
+    document.check(VERIFY, &server.post(VERIFY.1, "{}").await);
+    document.check(ERASE, &server.delete("/v1/conversations/n/messages/1").await);
+    document.check(ERASE_ALL, &server.delete("/v1/conversations/n/messages").await);
+    server.store.set_plan(FaultPlan::default());
+}
+
 async fn campaigns(document: &mut Document, server: &Harness) {
     let tenant = json!({"model": "zoned", "time_zone": "Europe/Berlin", "time_slots": {"lunch": ["11:00", "15:00"]}});
     document.validate("/components/schemas/Tenant", &tenant);
@@ -313,7 +382,7 @@ async fn campaign_outages(document: &mut Document, server: &Harness, tenant: &Va
 }
 
 /// Each route that is not a probe, and its path.
-fn guarded() -> [((&'static str, &'static str), Method, &'static str); 13] {
+fn guarded() -> [((&'static str, &'static str), Method, &'static str); 17] {
     [
         (PUT_TENANT, Method::PUT, "/v1/tenants/de"),
         (TENANT, Method::GET, "/v1/tenants/de"),
@@ -326,6 +395,10 @@ fn guarded() -> [((&'static str, &'static str), Method, &'static str); 13] {
         (PAGE, Method::GET, MESSAGES),
         (ONE, Method::GET, "/v1/conversations/c/messages/1"),
         (VIEW, Method::GET, "/v1/conversations/c"),
+        (ERASE, Method::DELETE, "/v1/conversations/c/messages/1"),
+        (ERASE_ALL, Method::DELETE, MESSAGES),
+        (ARCHIVE, Method::POST, ARCHIVE.1),
+        (VERIFY, Method::POST, VERIFY.1),
         (HOT, Method::GET, "/v1/hot"),
         (METRICS, Method::GET, "/metrics"),
     ]
@@ -364,14 +437,15 @@ async fn responses_are_as_documented() {
     gaps(&mut document, &server).await;
     broken_conversations(&mut document, &server).await;
     outages(&mut document, &server).await;
+    upkeep(&mut document, &server).await;
     campaigns(&mut document, &server).await;
     turned_away(&mut document).await;
     let unseen: Vec<_> = document.promised().difference(&document.seen).cloned().collect();
     // What the memory store cannot be brought to; `problem::tests` and `lifecycle` cover these.
     let elsewhere = |promise: &String| {
         let (operation, kind) = promise.split_once("urn:saltern:problem:").unwrap_or((promise, ""));
-        let by_kind = ["internal", "request-timeout", "not-ready"].contains(&kind);
-        let never_lost = [APPEND, VIEW, PUT_TENANT, TENANT, FEED, LOOKUP, LIST, SEND_AGAIN];
+        let by_kind = ["internal", "request-timeout", "not-ready", "archive-busy"].contains(&kind);
+        let never_lost = [APPEND, VIEW, PUT_TENANT, TENANT, FEED, LOOKUP, LIST, SEND_AGAIN, ARCHIVE, VERIFY];
         by_kind || (kind == "data-loss" && never_lost.iter().any(|(m, p)| operation.trim() == format!("{m} {p}")))
     };
     let unproven: Vec<_> = unseen.into_iter().filter(|promise| !elsewhere(promise)).collect();

@@ -34,10 +34,14 @@ fn message(n: u64) -> MessageId {
     MessageId::new(&format!("m{n}")).unwrap()
 }
 
-fn row(n: u64) -> MessageRow {
+fn draft(n: u64) -> Draft {
     let sender_id = ParticipantId::new("alice").unwrap();
     let body = Body { sender_id, receiver_id: None, content: format!("text {n}"), timestamp: None };
-    MessageRow::new(&Draft::new(message(n), body).unwrap(), NOW_MS)
+    Draft::new(message(n), body).unwrap()
+}
+
+fn row(n: u64) -> MessageRow {
+    MessageRow::new(&draft(n), NOW_MS)
 }
 
 async fn put(store: &MemoryStore, key: Key, record: Record) {
@@ -98,7 +102,14 @@ async fn verify(
     now_ms: u64,
 ) -> (Checked, Vec<(&'static str, String)>) {
     let store = Arc::new(store.clone());
-    let verifier = Verifier { store: store.clone(), scan: store, claims_kept_ms, wall_clock: Arc::new(move || now_ms) };
+    let verifier = Verifier {
+        store: store.clone(),
+        scan: store,
+        objects: None,
+        claims_kept_ms,
+        wall_clock: Arc::new(move || now_ms),
+        patience: saltern_service::Patience::default(),
+    };
     let mut faults = Vec::new();
     let checked = verifier.run(|notice| {
         if let Notice::Fault(fault) = notice {
@@ -133,6 +144,9 @@ const NOBODY: Claim = Claim { seq: SeqNo::FIRST, digest: Digest([0; 16]) };
 #[case::missing(Plan { without_row: Some(150), ..Plan::default() }, "missing", 1, "150 to 150")]
 #[case::resolved_too_far(Plan { control: Some(ControlRecord { resolved: seq(310), ..control() }), ..Plan::default() },
                          "missing", 1, "301 to 309")]
+#[case::resolved_into_the_blue(Plan { control: Some(ControlRecord { resolved: seq(1 << 50), layout: Layout::from_parts(
+    vec![Epoch { from: seq(1), n: 1 }, Epoch { from: seq(101), n: 5 }], seq(1 << 51)).unwrap(), ..control() }), ..Plan::default() },
+                         "missing", 1, "301 to 1125899906842623")]
 #[case::resolved_beyond(Plan { control: Some(ControlRecord { resolved: seq(301), layout: Layout::new(299), ..control() }), ..Plan::default() },
                         "resolved-beyond-horizon", 1, "301")]
 #[case::no_control(Plan { without_control: true, ..Plan::default() }, "no-control", 1, "c#1")]
@@ -140,7 +154,7 @@ const NOBODY: Claim = Claim { seq: SeqNo::FIRST, digest: Digest([0; 16]) };
 #[case::beyond_the_horizon(beside(Key::row(&conversation(), Salt::Unsalted, seq(400)), Record::Void),
                            "beyond-horizon", 1, "400")]
 #[case::hidden(Plan { control: Some(hidden()), ..Plan::default() }, "hidden-by-voids", 180, "recorded as void")]
-#[case::altered(Plan { row: Some((9, MessageRow { body: row(8).body, ..row(9) })), ..Plan::default() },
+#[case::altered(Plan { row: Some((9, MessageRow { content: row(8).content, ..row(9) })), ..Plan::default() },
                 "altered", 1, "seq_no 9")]
 #[case::unclaimed(Plan { without_claim: Some(9), ..Plan::default() }, "unclaimed", 1, "\"m9\"")]
 #[case::claimed_elsewhere(Plan { claim: Some((9, Claim { seq: seq(10), digest: row(9).digest })), ..Plan::default() },
@@ -174,7 +188,7 @@ async fn a_sound_store_has_no_fault() {
     let store = planted(Plan::default()).await;
     let (checked, faults) = verify(&store, None, NOW_MS).await;
     assert_eq!(faults, []);
-    assert_eq!(checked, Checked { conversations: 1, rows: HEAD, claims: HEAD - 1, faults: 0 });
+    assert_eq!(checked, Checked { conversations: 1, rows: HEAD, claims: HEAD - 1, archived: 0, faults: 0 });
 }
 
 /// Where claims expire, one that is missing is a fault only while it must be there.
@@ -197,8 +211,7 @@ async fn appends_leave_no_fault_while_they_go_on() {
             tokio::spawn(async move {
                 for n in 0..400 {
                     let conversation = ConversationId::new(&format!("c{}", n % 3)).unwrap();
-                    let row = row(n * 8 + writer);
-                    let draft = Draft::new(row.message_id, row.body).unwrap();
+                    let draft = draft(n * 8 + writer);
                     service.append(&conversation, draft.clone()).await.unwrap();
                     service.append(&conversation, draft).await.unwrap();
                 }

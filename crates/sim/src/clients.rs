@@ -11,7 +11,7 @@ use saltern_service::conversations::{AppendError, Appended, ReadError};
 use tokio::time::{sleep, timeout};
 
 use crate::world::{World, draft, impostor};
-use crate::{Broken, chaos};
+use crate::{Broken, archivist, chaos};
 
 /// Lets clients and chaos loose until the plan's time is over.
 pub(crate) async fn play(world: &Arc<World>) {
@@ -26,6 +26,7 @@ pub(crate) async fn play(world: &Arc<World>) {
         actors.push(tokio::spawn(tail(Arc::clone(world), conversation)));
     }
     actors.push(tokio::spawn(chaos::strike(Arc::clone(world))));
+    actors.push(tokio::spawn(archivist::archive(Arc::clone(world))));
     for actor in actors {
         if let Err(error) = actor.await {
             world.fail(Broken::NeverHealed(format!("an actor died: {error}")));
@@ -221,7 +222,8 @@ async fn look_up(world: &Arc<World>, server: usize, conversation: usize, seq: Se
 fn check_bodies(world: &World, messages: &[Placed<Arc<MessageRow>>]) {
     for message in messages {
         let name = message.value.message_id.as_str();
-        if message.value.body != draft(name).body {
+        let sent = draft(name);
+        if message.value.text() != Some(&sent.body.content) || message.value.digest != sent.digest {
             world.fail(Broken::WrongBody(name.to_owned()));
         }
     }
@@ -229,7 +231,9 @@ fn check_bodies(world: &World, messages: &[Placed<Arc<MessageRow>>]) {
 
 fn judge_error(world: &World, error: &ReadError) {
     match error {
-        ReadError::Lost { .. } | ReadError::Damaged(_) => world.fail(Broken::ReadSaysLost(format!("{error:?}"))),
+        ReadError::Lost { .. } | ReadError::Damaged(_) | ReadError::Content { .. } => {
+            world.fail(Broken::ReadSaysLost(format!("{error:?}")));
+        }
         ReadError::Overloaded | ReadError::Unavailable(_) => world.note(format!("read -> {error}")),
     }
 }

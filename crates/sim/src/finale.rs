@@ -15,7 +15,7 @@ use saltern_store::faulty::FaultPlan;
 use tokio::time::sleep;
 
 use crate::world::World;
-use crate::{Broken, clients};
+use crate::{Broken, archivist, clients};
 
 pub(crate) async fn check(world: &Arc<World>) {
     world.note("faults end".into());
@@ -24,6 +24,10 @@ pub(crate) async fn check(world: &Arc<World>) {
     world.registry.set_down(false);
     // Writes that were late land; watched holes are sealed.
     sleep(Duration::from_secs(6)).await;
+    match archivist::pass(world, 0).await {
+        Ok(done) if done.busy == 0 && done.failed == 0 => {}
+        ended => world.fail(Broken::NeverHealed(format!("a pass of the archive: {ended:?}"))),
+    }
     for conversation in 0..world.plan.conversations {
         appends_work(world, conversation).await;
         whole_history(world, conversation).await;
@@ -96,7 +100,14 @@ fn check_tail(world: &World, conversation: usize, all: &[String]) {
 /// I2, I3, I4 in the store itself: each message in one row, each row where the layout says, each claim at its row.
 async fn stored_rows(world: &World) {
     let store = Arc::new(world.memory.clone());
-    let verifier = Verifier { store: store.clone(), scan: store, claims_kept_ms: None, wall_clock: Arc::new(|| 0) };
+    let verifier = Verifier {
+        store: store.clone(),
+        scan: store,
+        objects: Some(world.objects.clone()),
+        claims_kept_ms: None,
+        wall_clock: Arc::new(|| 0),
+        patience: saltern_service::Patience::default(),
+    };
     let verified = verifier.run(|notice| {
         if let Notice::Fault(fault) = notice {
             world.fail(Broken::Rows(fault.to_string()));

@@ -4,6 +4,7 @@
 //! One seed is one run: the same seed gives the same trace, so a failure can be replayed
 //! (`SALTERN_SIM_SEED=… cargo test -p saltern-sim --test replay -- --nocapture`).
 
+mod archivist;
 mod chaos;
 mod clients;
 mod finale;

@@ -14,7 +14,9 @@ use saltern_service::conversations::{Config, Conversations, Sabotage};
 use saltern_store::Store;
 use saltern_store::faulty::Faulty;
 use saltern_store::memory::MemoryStore;
+use saltern_store::objects::ObjectRoot;
 use saltern_store::throttled::Throttled;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::plan::Plan;
@@ -25,8 +27,10 @@ pub(crate) struct World {
     pub(crate) memory: MemoryStore,
     pub(crate) limits: Option<Throttled>,
     pub(crate) store: Arc<Faulty>,
+    pub(crate) objects: Arc<ObjectRoot>,
     pub(crate) registry_state: LocalRegistry,
     pub(crate) registry: Arc<FaultyRegistry>,
+    kills: watch::Sender<u64>,
     sabotage: Option<Sabotage>,
     began: Instant,
     state: Mutex<State>,
@@ -63,8 +67,10 @@ impl World {
             memory,
             limits,
             store,
+            objects: Arc::new(ObjectRoot::in_memory()),
             registry_state,
             registry,
+            kills: watch::Sender::new(0),
             sabotage,
             began: Instant::now(),
             state: Mutex::default(),
@@ -96,6 +102,7 @@ impl World {
             seal_after: Duration::from_millis(800),
             conversations_max: self.plan.remembered,
             sabotage: self.sabotage,
+            objects: Some(self.objects.clone()),
             ..Config::new(Arc::new(clock), self.plan.seed ^ starts)
         }
     }
@@ -119,6 +126,15 @@ impl World {
     /// Kills a server at whatever it is waiting for.
     pub(crate) fn kill(&self, server: usize) {
         self.server(server).abort();
+        self.kills.send_modify(|kills| *kills += 1);
+    }
+
+    /// Resolves when a server is killed.
+    pub(crate) fn killed(&self) -> impl Future<Output = ()> + use<> {
+        let mut kills = self.kills.subscribe();
+        async move {
+            let _ = kills.changed().await;
+        }
     }
 
     /// How long a server stays dead. What it had sent to a shared store may still arrive when its successor is up; an

@@ -68,6 +68,11 @@ fn promises_hold_in_every_seed() {
         "{salted} seeds salted, {shrunk} shrunk again, {widened} widened on full partitions, {collided} of those with colliding salts; faults: {faults:#?}"
     );
     let kinds = faults.values().filter(|count| **count > 0).count();
+    let [passes, cut_off] = ["archive pass", "archive pass cut off"].map(|kind| faults.get(kind).copied().unwrap_or(0));
+    assert!(
+        passes * 2 >= seeds() && cut_off * 2 >= seeds(),
+        "only {passes} passes moved anything, {cut_off} were cut off"
+    );
     assert!(kinds >= 6, "only {kinds} kinds of fault struck");
     assert!(faulty * 10 >= calls, "only {faulty} of {calls} store calls were faulty");
     assert!(salted * 4 >= seeds(), "n grew in only {salted} seeds");

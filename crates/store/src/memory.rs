@@ -5,10 +5,11 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use saltern_core::key::{Key, PartitionKey};
+use saltern_core::key::{Key, PartitionKey, Place};
 use saltern_core::page::Order;
 use saltern_core::record::Record;
 
+use crate::due::{Due, DueMark, DuePage};
 use crate::misuse::{Misuse, keys_differ};
 use crate::port::{Capabilities, Consistency, Put, PutOutcome, Query, QueryPage, Store, StoreError};
 use crate::scan::{Scan, ScanPage};
@@ -113,6 +114,26 @@ impl Scan for MemoryStore {
     }
 }
 
+#[async_trait]
+impl Due for MemoryStore {
+    async fn due(&self, oldest_ms_max: u64, behind: Option<&DueMark>, limit: usize) -> Result<DuePage, StoreError> {
+        let entry = |((partition, sort), record): (&(PartitionKey, u64), &Record)| {
+            let Record::Control(control) = record else { return None };
+            let place = Key { partition: partition.clone(), sort: *sort }.place()?;
+            let Place::Control(conversation) = place else { return None };
+            Some((control.archive.oldest_ms?, conversation))
+        };
+        let behind = behind.and_then(|mark| mark.last.clone());
+        let mut due: Vec<_> = self.lock().iter().filter_map(entry).collect();
+        due.retain(|entry| entry.0 <= oldest_ms_max && Some(entry) > behind.as_ref());
+        due.sort();
+        let more = due.len() > limit;
+        due.truncate(limit);
+        let resume = due.last().filter(|_| more).map(|last| DueMark { shard: 0, last: Some(last.clone()) });
+        Ok(DuePage { conversations: due.into_iter().map(|(_, conversation)| conversation).collect(), resume })
+    }
+}
+
 fn page<'a>(mut range: impl Iterator<Item = (&'a (PartitionKey, u64), &'a Record)>, limit: usize) -> QueryPage {
     let rows: Vec<_> = range.by_ref().take(limit).map(|((_, sort), record)| (*sort, record.clone())).collect();
     let resume = range.next().and(rows.last()).map(|(sort, _)| *sort);
@@ -136,5 +157,11 @@ mod tests {
     async fn can_be_scanned() {
         let store = MemoryStore::new(Capabilities { atomic_puts: true, exclusive: true });
         conformance::finds_every_row_once(&store, &store).await;
+    }
+
+    #[tokio::test]
+    async fn knows_what_is_due() {
+        let store = MemoryStore::new(Capabilities { atomic_puts: true, exclusive: true });
+        conformance::names_what_is_due(&store, &store).await;
     }
 }

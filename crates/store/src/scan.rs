@@ -23,4 +23,9 @@ pub struct ScanPage {
 pub trait Scan: Send + Sync + 'static {
     /// At most `limit` rows behind a key, or from the beginning.
     async fn scan(&self, behind: Option<&Key>, limit: usize) -> Result<ScanPage, StoreError>;
+
+    /// Lets go, on the disk too, of what has been overwritten or removed. Where others see to that, there is nothing to do.
+    async fn compact(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }

@@ -69,14 +69,14 @@ impl<'a> Document<'a> {
         let sender_id = ParticipantId::new("v1").map_err(id)?;
         let body = Body { sender_id, receiver_id: None, content, timestamp: None };
         let message_id = MessageId::new("document").map_err(id)?;
-        Ok(Record::Message(MessageRow { message_id, body, digest: Digest([0; 16]), ingested_at_ms: self.version }))
+        Ok(Record::Message(MessageRow::with_digest(message_id, body, Digest([0; 16]), self.version)))
     }
 }
 
 /// The text of a document.
 pub(super) fn text(record: &Record) -> Option<&str> {
     match record {
-        Record::Message(row) => Some(&row.body.content),
+        Record::Message(row) => row.text(),
         _ => None,
     }
 }

@@ -121,7 +121,7 @@ impl Rows {
         let digest = self.body.digest();
         let claim = Record::Claim(Claim { seq, digest });
         let claim = Put { key: Key::claim(conversation, &message_id), record: claim, condition: Condition::Absent };
-        let row = MessageRow { message_id, body: self.body.clone(), digest, ingested_at_ms: i };
+        let row = MessageRow::with_digest(message_id, self.body.clone(), digest, i);
         let key = Key::row(conversation, Salt::Unsalted, seq);
         vec![claim, Put { key, record: Record::Message(row), condition: Condition::Absent }]
     }
@@ -135,10 +135,15 @@ fn bytes_of(puts: &[Put]) -> Vec<u8> {
         bytes.extend_from_slice(&put.key.sort.to_be_bytes());
         match &put.record {
             Record::Message(row) => {
-                let receiver = row.body.receiver_id.as_ref().map_or("", ParticipantId::as_str);
-                let timestamp = row.body.timestamp.as_deref().unwrap_or("");
-                let texts =
-                    [row.message_id.as_str(), row.body.sender_id.as_str(), receiver, &row.body.content, timestamp];
+                let receiver = row.receiver_id.as_ref().map_or("", ParticipantId::as_str);
+                let timestamp = row.timestamp.as_deref().unwrap_or("");
+                let texts = [
+                    row.message_id.as_str(),
+                    row.sender_id.as_str(),
+                    receiver,
+                    row.text().unwrap_or_default(),
+                    timestamp,
+                ];
                 texts.iter().for_each(|text| bytes.extend_from_slice(text.as_bytes()));
                 bytes.extend_from_slice(&row.digest.0);
                 bytes.extend_from_slice(&row.ingested_at_ms.to_be_bytes());

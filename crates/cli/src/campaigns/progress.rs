@@ -3,10 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::source::Meter;
-use crate::status::StatusLine;
+use crate::status::{StatusLine, bar, left};
 use crate::table::thousands;
-
-const BAR: usize = 30;
 
 pub(super) struct Progress {
     meter: Meter,
@@ -40,21 +38,8 @@ impl Progress {
 fn line(read: u64, total: u64, lines: u64, lines_now: u64, elapsed: Duration) -> String {
     let part = if total == 0 { 1.0 } else { (read as f64 / total as f64).min(1.0) };
     let seconds = elapsed.as_secs_f64().max(0.001);
-    let filled = (1..=BAR).filter(|column| *column as f64 <= part * BAR as f64).count();
-    let bar = format!("{}{}", "█".repeat(filled), "░".repeat(BAR - filled));
-    let left = seconds * (1.0 - part) / part.max(0.001);
-    format!(
-        "{bar} {:>3.0} %  {} lines  {}/s  {} left",
-        part * 100.0,
-        thousands(lines as f64),
-        thousands(lines_now as f64 / seconds),
-        clock(left),
-    )
-}
-
-fn clock(seconds: f64) -> String {
-    let minutes = (seconds / 60.0).floor();
-    format!("{minutes:.0}:{:02.0}", (seconds - minutes * 60.0).floor())
+    let rate = thousands(lines_now as f64 / seconds);
+    format!("{}  {} lines  {rate}/s  {}", bar(part), thousands(lines as f64), left(part, seconds))
 }
 
 #[cfg(test)]
@@ -65,7 +50,7 @@ mod tests {
     fn the_line_tells_share_rate_and_time_left() {
         let shown = line(250, 1_000, 60_000, 50_000, Duration::from_secs(25));
         assert!(shown.ends_with(" 25 %  60,000 lines  2,000/s  1:15 left"), "{shown}");
-        assert_eq!(shown.chars().filter(|c| *c == '█').count(), BAR / 4);
+        assert_eq!(shown.chars().filter(|c| *c == '█').count(), 30 / 4);
         assert!(line(0, 0, 0, 0, Duration::ZERO).contains("100 %"));
     }
 }

@@ -64,7 +64,7 @@ impl Reader<'_> {
                 self.api_keys(value)?;
             } else if prefix.is_empty() && value.get_ref().is_table() {
                 let DeValue::Table(inner) = value.into_inner() else { continue };
-                if !matches!(key.as_str(), "limits" | "timeouts" | "emulate" | "dynamodb" | "redis") {
+                if !matches!(key.as_str(), "limits" | "timeouts" | "archive" | "emulate" | "dynamodb" | "redis") {
                     bail!("{}: unknown key `{key}`", self.source(name.span().start));
                 }
                 self.table(&format!("{key}."), inner)?;

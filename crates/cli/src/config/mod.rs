@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use saltern_server::ApiKey;
 use setting::{Knob, Override};
-pub(crate) use setting::{LogFormat, Mode, SecretUrls, Setting, Source};
+pub(crate) use setting::{Layout, LogFormat, Mode, SecretUrls, Setting, Source};
 
 use crate::args::ConfigArgs;
 
@@ -38,6 +38,7 @@ pub(crate) struct Config {
     pub(crate) mode: Setting<Mode>,
     pub(crate) dynamodb: DynamoDb,
     pub(crate) redis: Redis,
+    pub(crate) archive: Archive,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) emulate: Emulate,
@@ -58,6 +59,8 @@ pub(crate) struct Limits {
     pub(crate) cache_mib: Setting<u32>,
     /// The engine's own block cache.
     pub(crate) engine_cache_mib: Setting<u32>,
+    /// Archived contents kept in memory.
+    pub(crate) archive_cache_mib: Setting<u32>,
 }
 
 #[derive(Debug)]
@@ -85,6 +88,25 @@ pub(crate) struct DynamoDb {
 pub(crate) struct Redis {
     pub(crate) url: Setting<SecretUrls>,
     pub(crate) cluster: Setting<bool>,
+    pub(crate) call_ms: Setting<NonZeroU32>,
+}
+
+/// Where old contents go.
+#[derive(Debug)]
+pub(crate) struct Archive {
+    /// `s3://bucket/prefix`, or a folder. Empty: `archive` in the data folder; in cloud mode, nowhere.
+    pub(crate) url: Setting<String>,
+    /// Of a server that speaks S3's language, and its region; empty means as AWS's own tools find it.
+    pub(crate) endpoint: Setting<String>,
+    pub(crate) region: Setting<String>,
+    pub(crate) layout: Setting<Layout>,
+    pub(crate) after_days: Setting<u32>,
+    /// Between two passes of a server; 0 for none.
+    pub(crate) every_s: Setting<u32>,
+    /// The most that a server's own passes move; 0 for no limit.
+    pub(crate) messages_per_s: Setting<u32>,
+    /// Objects that nothing refers to go after so long.
+    pub(crate) orphan_hours: Setting<u32>,
     pub(crate) call_ms: Setting<NonZeroU32>,
 }
 
@@ -124,8 +146,20 @@ impl Default for Config {
                 conversations_max: count(100_000),
                 cache_mib: Setting::default_of(128),
                 engine_cache_mib: Setting::default_of(128),
+                archive_cache_mib: Setting::default_of(64),
             },
             timeouts: Timeouts { append_ms: count(10_000), read_ms: count(5_000), shutdown_ms: count(20_000) },
+            archive: Archive {
+                url: Setting::default_of(String::new()),
+                endpoint: Setting::default_of(String::new()),
+                region: Setting::default_of(String::new()),
+                layout: Setting::default_of(Layout::Segments),
+                after_days: Setting::default_of(90),
+                every_s: Setting::default_of(7 * 24 * 3_600),
+                messages_per_s: Setting::default_of(1_000),
+                orphan_hours: Setting::default_of(24),
+                call_ms: count(10_000),
+            },
             emulate: Emulate {
                 limits: Setting::default_of(false),
                 physical_partitions: count(PHYSICAL_PARTITIONS),
@@ -166,7 +200,7 @@ impl Config {
     }
 
     /// Every setting but the API keys, by its key, in the order people read them.
-    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 25] {
+    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 35] {
         [
             ("listen", &mut self.listen),
             ("data", &mut self.data),
@@ -178,9 +212,19 @@ impl Config {
             ("limits.conversations_max", &mut self.limits.conversations_max),
             ("limits.cache_mib", &mut self.limits.cache_mib),
             ("limits.engine_cache_mib", &mut self.limits.engine_cache_mib),
+            ("limits.archive_cache_mib", &mut self.limits.archive_cache_mib),
             ("timeouts.append_ms", &mut self.timeouts.append_ms),
             ("timeouts.read_ms", &mut self.timeouts.read_ms),
             ("timeouts.shutdown_ms", &mut self.timeouts.shutdown_ms),
+            ("archive.url", &mut self.archive.url),
+            ("archive.endpoint", &mut self.archive.endpoint),
+            ("archive.region", &mut self.archive.region),
+            ("archive.layout", &mut self.archive.layout),
+            ("archive.after_days", &mut self.archive.after_days),
+            ("archive.every_s", &mut self.archive.every_s),
+            ("archive.messages_per_s", &mut self.archive.messages_per_s),
+            ("archive.orphan_hours", &mut self.archive.orphan_hours),
+            ("archive.call_ms", &mut self.archive.call_ms),
             ("emulate.limits", &mut self.emulate.limits),
             ("emulate.physical_partitions", &mut self.emulate.physical_partitions),
             ("emulate.burst_s", &mut self.emulate.burst_s),
@@ -223,6 +267,13 @@ impl Config {
         }
         if self.mode.value == Mode::Cloud && !cfg!(feature = "cloud") {
             bail!("{}: this binary has no cloud mode; build it with --features cloud", self.mode.source);
+        }
+        let url = &self.archive.url;
+        if url.value.starts_with("s3://") && !cfg!(feature = "s3") {
+            bail!("{}: this binary cannot reach S3; build it with --features s3 (or cloud)", url.source);
+        }
+        if url.value.contains("://") && !url.value.starts_with("s3://") {
+            bail!("{}: archive.url must be s3://BUCKET/PREFIX or a folder, not `{}`", url.source, url.value);
         }
         let partitions = &self.emulate.physical_partitions;
         if partitions.value.get() > PHYSICAL_PARTITIONS_MAX {

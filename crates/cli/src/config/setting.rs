@@ -185,6 +185,32 @@ impl Value for Mode {
     }
 }
 
+/// How contents are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Many messages in an object.
+    Segments,
+    /// One JSON object for each message.
+    Messages,
+}
+
+impl Value for Layout {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        match text {
+            "segments" => Ok(Self::Segments),
+            "messages" => Ok(Self::Messages),
+            _ => Err("must be `segments` or `messages`"),
+        }
+    }
+
+    fn to_toml(&self) -> String {
+        match self {
+            Self::Segments => quoted("segments"),
+            Self::Messages => quoted("messages"),
+        }
+    }
+}
+
 impl Value for String {
     fn parse(text: &str) -> Result<Self, &'static str> {
         Ok(text.to_owned())

@@ -12,12 +12,11 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::millis;
+use super::{DAY, millis};
 use crate::config::Config;
 
 /// Between two looks at what a server needs.
 const LOOK: Duration = Duration::from_secs(2);
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// A conversation that is only asked about, to see whether the registry answers.
 const PROBE: &str = "saltern-probe";
 

@@ -148,7 +148,7 @@ fn message(json: &Value) -> Placed<Arc<MessageRow>> {
     let message_id = MessageId::new(&text("message_id").unwrap()).unwrap();
     let digest = body.digest();
     let seq = SeqNo::new(json["seq_no"].as_u64().unwrap()).unwrap();
-    Placed { seq, value: Arc::new(MessageRow { message_id, body, digest, ingested_at_ms: 0 }) }
+    Placed { seq, value: Arc::new(MessageRow::with_digest(message_id, body, digest, 0)) }
 }
 
 fn gaps(page: &Value) -> Vec<Gap> {

@@ -74,7 +74,7 @@ impl Watched {
 /// Every test message begins with its own id, and goes on with it.
 fn contents_are_right(messages: &[Placed<Arc<MessageRow>>]) {
     for message in messages {
-        let (id, content) = (message.value.message_id.as_str(), &message.value.body.content);
+        let (id, content) = (message.value.message_id.as_str(), message.value.text().unwrap());
         assert_eq!(*content, id.repeat((content.len() / id.len()).max(1)), "{id}");
     }
 }

@@ -8,6 +8,7 @@ use saltern_core::limits::{BODY_BYTES_MAX, BULK_BODY_BYTES_MAX};
 use saltern_core::message::Draft;
 use saltern_core::page::Placed;
 use saltern_core::record::MessageRow;
+use saltern_core::seq::SeqNo;
 use saltern_service::conversations::Lookup;
 
 use super::json;
@@ -16,7 +17,10 @@ use crate::body::{self, Limits};
 use crate::gate::Answer;
 use crate::problem::{Kind, Problem};
 use crate::query::{Cursor, PageQuery};
-use crate::wire::{Appended, Batch, BatchAnswer, BatchResult, Message, NewMessage, Newer, Older, Page};
+use crate::wire::{
+    Appended, ArchivedParam, Batch, BatchAnswer, BatchResult, Erased, ErasedAll, Message, NewMessage, Newer, Older,
+    Page, Shelf,
+};
 use crate::{path, query};
 
 /// JSON around the fields of a message, or of an answer without messages.
@@ -123,26 +127,29 @@ pub(crate) const PAGE_PROBLEMS: &[Kind] =
         ("after_seq" = Option<u64>, Query, minimum = 0, maximum = 9007199254740991i64,
             description = "Messages above it, oldest first; not together with before_seq"),
         ("limit" = Option<u16>, Query, minimum = 1, maximum = 200, description = "20 if absent"),
+        ("archived" = Option<ArchivedParam>, Query,
+            description = "`refs`: leave archived contents where they are, should they not be had"),
     ),
     responses((status = 200, description = "`Newer` with after_seq, else `Older`", body = Page))
 )]
 pub(crate) async fn page(app: Arc<App>, request: Request) -> Answer {
     let conversation = path::conversation_id(request.uri())?;
-    let PageQuery { cursor, limit } = query::page(request.uri())?;
+    let PageQuery { cursor, limit, contents } = query::page(request.uri())?;
+    let shelf = Shelf::new(app.conversations.archive(), &conversation);
     match cursor {
         Cursor::Before(before) => {
-            let page = app.conversations.older(&conversation, before, limit).await?;
-            json(StatusCode::OK, &Page::Older(Older::new(&page)), capacity(&page.messages))
+            let page = app.conversations.older_with(&conversation, before, limit, contents).await?;
+            json(StatusCode::OK, &Page::Older(Older::new(&page, &shelf)), capacity(&page.messages))
         }
         Cursor::After(after) => {
-            let page = app.conversations.newer(&conversation, after, limit).await?;
-            json(StatusCode::OK, &Page::Newer(Newer::new(&page)), capacity(&page.messages))
+            let page = app.conversations.newer_with(&conversation, after, limit, contents).await?;
+            json(StatusCode::OK, &Page::Newer(Newer::new(&page, &shelf)), capacity(&page.messages))
         }
     }
 }
 
 fn capacity(messages: &[Placed<Arc<MessageRow>>]) -> usize {
-    messages.iter().map(|m| MESSAGE_BYTES + m.value.body.content.len()).sum::<usize>() + ENVELOPE_BYTES
+    messages.iter().map(|m| MESSAGE_BYTES + m.value.text().map_or(0, str::len)).sum::<usize>() + ENVELOPE_BYTES
 }
 
 pub(crate) const MESSAGE_PROBLEMS: &[Kind] = &[
@@ -163,18 +170,80 @@ pub(crate) const MESSAGE_PROBLEMS: &[Kind] = &[
     params(
         ("conversation_id" = String, Path, description = "1 to 256 bytes, percent-encoded"),
         ("seq_no" = u64, Path, minimum = 1, maximum = 9007199254740991i64),
+        ("archived" = Option<ArchivedParam>, Query, description = "`refs`: leave archived content where it is"),
     ),
     responses((status = 200, description = "The message", body = Message))
 )]
 pub(crate) async fn message(app: Arc<App>, request: Request) -> Answer {
     let conversation = path::conversation_id(request.uri())?;
     let seq = path::seq_no(request.uri())?;
-    query::none(request.uri())?;
+    let contents = query::archived_only(request.uri())?;
+    let row = present(seq, app.conversations.lookup_with(&conversation, seq, contents).await?)?;
+    let shelf = Shelf::new(app.conversations.archive(), &conversation);
+    json(StatusCode::OK, &Message::new(seq, &row, &shelf), MESSAGE_BYTES + row.text().map_or(0, str::len))
+}
+
+fn present(seq: SeqNo, found: Lookup) -> Result<Arc<MessageRow>, Problem> {
     let absent = |kind, what| Err(Problem::new(kind, format!("seq_no {seq} {what}")));
-    match app.conversations.lookup(&conversation, seq).await? {
-        Lookup::Message(row) => json(StatusCode::OK, &Message::new(seq, &row), MESSAGE_BYTES + row.body.content.len()),
+    match found {
+        Lookup::Message(row) => Ok(row),
         Lookup::Void => absent(Kind::Void, "was given up by its writer"),
         Lookup::Pending => absent(Kind::Pending, "is below the head, but not written yet"),
         Lookup::BeyondHead => absent(Kind::BeyondHead, "is above all messages of this conversation"),
     }
+}
+
+pub(crate) const ERASE_PROBLEMS: &[Kind] = &[
+    Kind::InvalidRequest,
+    Kind::Void,
+    Kind::Pending,
+    Kind::BeyondHead,
+    Kind::DataLoss,
+    Kind::Internal,
+    Kind::StoreUnavailable,
+    Kind::ErasureUnfinished,
+];
+
+/// Erase the content of a message
+///
+/// Gone from the row, from memory and from the archive; the seq_no stays, with everything but the content. Safe to repeat.
+/// Other servers may show the content from memory for another minute.
+#[utoipa::path(
+    delete,
+    path = "/v1/conversations/{conversation_id}/messages/{seq_no}",
+    tag = "messages",
+    params(
+        ("conversation_id" = String, Path, description = "1 to 256 bytes, percent-encoded"),
+        ("seq_no" = u64, Path, minimum = 1, maximum = 9007199254740991i64),
+    ),
+    responses((status = 200, description = "The content is erased", body = Erased))
+)]
+pub(crate) async fn erase(app: Arc<App>, request: Request) -> Answer {
+    let conversation = path::conversation_id(request.uri())?;
+    let seq = path::seq_no(request.uri())?;
+    query::none(request.uri())?;
+    present(seq, app.conversations.erase(&conversation, seq).await?)?;
+    let answer = Erased { conversation_id: conversation.as_str(), seq_no: seq.get(), erased: true };
+    json(StatusCode::OK, &answer, ENVELOPE_BYTES)
+}
+
+pub(crate) const ERASE_ALL_PROBLEMS: &[Kind] =
+    &[Kind::InvalidRequest, Kind::DataLoss, Kind::Internal, Kind::StoreUnavailable, Kind::ErasureUnfinished];
+
+/// Erase the contents of all messages that a conversation has
+///
+/// Of each as if it were erased alone; what is appended meanwhile stays. Safe to repeat, and to be repeated if it does not
+/// end in time.
+#[utoipa::path(
+    delete,
+    path = "/v1/conversations/{conversation_id}/messages",
+    tag = "messages",
+    params(("conversation_id" = String, Path, description = "1 to 256 bytes, percent-encoded")),
+    responses((status = 200, description = "How many contents were erased by this", body = ErasedAll))
+)]
+pub(crate) async fn erase_all(app: Arc<App>, request: Request) -> Answer {
+    let conversation = path::conversation_id(request.uri())?;
+    query::none(request.uri())?;
+    let messages = app.conversations.erase_all(&conversation).await?;
+    json(StatusCode::OK, &ErasedAll { conversation_id: conversation.as_str(), messages }, ENVELOPE_BYTES)
 }

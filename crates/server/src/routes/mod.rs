@@ -7,6 +7,7 @@ mod dead_letters;
 mod messages;
 mod ops;
 mod tenants;
+mod upkeep;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -37,9 +38,12 @@ pub(crate) mod documented {
     pub(crate) use super::campaign_events::__path_events;
     pub(crate) use super::conversations::{__path_hot, __path_view};
     pub(crate) use super::dead_letters::{__path_list, __path_replay};
-    pub(crate) use super::messages::{__path_append, __path_append_batch, __path_message, __path_page};
+    pub(crate) use super::messages::{
+        __path_append, __path_append_batch, __path_erase, __path_erase_all, __path_message, __path_page,
+    };
     pub(crate) use super::ops::{__path_healthz, __path_metrics, __path_openapi, __path_readyz};
     pub(crate) use super::tenants::{__path_put_tenant, __path_tenant};
+    pub(crate) use super::upkeep::{__path_archive, __path_verify};
 }
 
 /// The whole HTTP interface. HTTP metrics are registered with `registry`, which is what `/metrics` shows.
@@ -48,6 +52,7 @@ pub fn router(config: &ServerConfig, services: Services, ready: Readiness, mut r
     let app = Arc::new(App {
         conversations: services.conversations,
         campaigns: services.campaigns,
+        upkeep: services.upkeep,
         ready,
         registry,
         keys: Keys::new(&config.api_keys),
@@ -63,6 +68,8 @@ pub fn router(config: &ServerConfig, services: Services, ready: Readiness, mut r
     routes.add::<documented::__path_append_batch, _, _>(write, messages::BATCH_PROBLEMS, messages::append_batch);
     routes.add::<documented::__path_page, _, _>(read, messages::PAGE_PROBLEMS, messages::page);
     routes.add::<documented::__path_message, _, _>(read, messages::MESSAGE_PROBLEMS, messages::message);
+    routes.add::<documented::__path_erase, _, _>(admin, messages::ERASE_PROBLEMS, messages::erase);
+    routes.add::<documented::__path_erase_all, _, _>(admin, messages::ERASE_ALL_PROBLEMS, messages::erase_all);
     routes.add::<documented::__path_view, _, _>(read, conversations::VIEW_PROBLEMS, conversations::view);
     routes.add::<documented::__path_hot, _, _>(admin, conversations::HOT_PROBLEMS, conversations::hot);
     let (lookups, feeds) = (Some(Scope::BoostsRead), Some(Scope::CampaignsWrite));
@@ -72,6 +79,8 @@ pub fn router(config: &ServerConfig, services: Services, ready: Readiness, mut r
     routes.add::<documented::__path_tenant, _, _>(admin, tenants::GET_PROBLEMS, tenants::tenant);
     routes.add::<documented::__path_list, _, _>(admin, dead_letters::LIST_PROBLEMS, dead_letters::list);
     routes.add::<documented::__path_replay, _, _>(admin, dead_letters::REPLAY_PROBLEMS, dead_letters::replay);
+    routes.add::<documented::__path_archive, _, _>(admin, upkeep::ARCHIVE_PROBLEMS, upkeep::archive);
+    routes.add::<documented::__path_verify, _, _>(admin, upkeep::VERIFY_PROBLEMS, upkeep::verify);
     routes.add::<documented::__path_metrics, _, _>(admin, ops::METRICS_PROBLEMS, ops::metrics);
     routes.add::<documented::__path_healthz, _, _>(None, ops::PROBLEMS, ops::healthz);
     routes.add::<documented::__path_readyz, _, _>(None, ops::READYZ_PROBLEMS, ops::readyz);
@@ -98,6 +107,7 @@ impl Routes {
             let (filter, name) = match method {
                 HttpMethod::Post => (MethodFilter::POST, "POST"),
                 HttpMethod::Put => (MethodFilter::PUT, "PUT"),
+                HttpMethod::Delete => (MethodFilter::DELETE, "DELETE"),
                 _ => (MethodFilter::GET, "GET"),
             };
             let gate = self.gate(P::path(), name, scope);

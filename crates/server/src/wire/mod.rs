@@ -4,10 +4,13 @@ mod campaigns;
 mod incoming;
 mod outgoing;
 mod tenants;
+mod upkeep;
 
 pub(crate) use campaigns::{BoostAnswer, BoostQuery, CampaignEvents, DeadLetterList, EventsAnswer, RejectedBody};
 pub(crate) use incoming::{Batch, NewMessage, Object};
 pub(crate) use outgoing::{
-    Appended, BatchAnswer, BatchResult, Conversation, Health, HotList, Message, Newer, Older, Page,
+    Appended, ArchivedParam, BatchAnswer, BatchResult, Conversation, Erased, ErasedAll, Health, HotList, Message,
+    Newer, Older, Page, Shelf,
 };
 pub(crate) use tenants::TenantBody;
+pub(crate) use upkeep::{ArchiveAnswer, ArchiveOrder, VerifyAnswer, VerifyOrder};

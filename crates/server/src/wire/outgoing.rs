@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use saltern_core::ids::ParticipantId;
+use saltern_core::ids::{ConversationId, ParticipantId};
 use saltern_core::layout::Epoch;
 use saltern_core::page::{Gap, GapState, NewerPage, OlderPage, Placed};
-use saltern_core::record::MessageRow;
+use saltern_core::record::{Content, MessageRow};
 use saltern_core::seq::SeqNo;
-use saltern_service::conversations::{HotConversation, View};
+use saltern_service::conversations::{Archive, HotConversation, View};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -54,30 +54,46 @@ pub(crate) struct Message<'a> {
     sender_id: &'a str,
     #[schema(required)]
     receiver_id: Option<&'a str>,
-    content: &'a str,
+    /// Null if it was erased, or is archived and was not asked for.
+    #[schema(required)]
+    content: Option<&'a str>,
     /// The client's clock, as it came.
     #[schema(required)]
     timestamp: Option<&'a str>,
     /// Where the content is archived; null until it is.
     #[schema(required)]
-    s3_ref: Option<&'a str>,
+    s3_ref: Option<String>,
+    /// The content was erased, and is nowhere any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    erased: bool,
+}
+
+/// Where the archived contents of a conversation are.
+pub(crate) struct Shelf(String);
+
+impl Shelf {
+    pub(crate) fn new(archive: &Archive, conversation: &ConversationId) -> Self {
+        Self(archive.place_of(conversation))
+    }
 }
 
 impl<'a> Message<'a> {
-    pub(crate) fn new(seq: SeqNo, row: &'a MessageRow) -> Self {
+    pub(crate) fn new(seq: SeqNo, row: &'a MessageRow, shelf: &Shelf) -> Self {
         Self {
             seq_no: seq.get(),
             message_id: row.message_id.as_str(),
-            sender_id: row.body.sender_id.as_str(),
-            receiver_id: row.body.receiver_id.as_ref().map(ParticipantId::as_str),
-            content: &row.body.content,
-            timestamp: row.body.timestamp.as_deref(),
-            s3_ref: None,
+            sender_id: row.sender_id.as_str(),
+            receiver_id: row.receiver_id.as_ref().map(ParticipantId::as_str),
+            content: row.text(),
+            timestamp: row.timestamp.as_deref(),
+            s3_ref: row.archived_at().map(|at| format!("{}/{at}", shelf.0)),
+            erased: row.content == Content::Erased,
         }
     }
 
-    fn list(rows: &'a [Placed<Arc<MessageRow>>]) -> Vec<Self> {
-        rows.iter().map(|row| Self::new(row.seq, &row.value)).collect()
+    fn list(rows: &'a [Placed<Arc<MessageRow>>], shelf: &Shelf) -> Vec<Self> {
+        rows.iter().map(|row| Self::new(row.seq, &row.value, shelf)).collect()
     }
 }
 
@@ -137,9 +153,9 @@ pub(crate) struct Older<'a> {
 }
 
 impl<'a> Older<'a> {
-    pub(crate) fn new(page: &'a OlderPage) -> Self {
+    pub(crate) fn new(page: &'a OlderPage, shelf: &Shelf) -> Self {
         Self {
-            messages: Message::list(&page.messages),
+            messages: Message::list(&page.messages, shelf),
             next_before_seq: page.next_before.map(SeqNo::get),
             gaps: GapBody::list(&page.gaps),
             stable_through: page.stable_through,
@@ -161,9 +177,9 @@ pub(crate) struct Newer<'a> {
 }
 
 impl<'a> Newer<'a> {
-    pub(crate) fn new(page: &'a NewerPage) -> Self {
+    pub(crate) fn new(page: &'a NewerPage, shelf: &Shelf) -> Self {
         Self {
-            messages: Message::list(&page.messages),
+            messages: Message::list(&page.messages, shelf),
             next_after_seq: page.next_after,
             at_end: page.at_end,
             gaps: GapBody::list(&page.gaps),
@@ -269,4 +285,27 @@ impl<'a> HotList<'a> {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {
     pub(crate) status: &'static str,
+}
+
+/// What `archived` can be.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[expect(dead_code, reason = "for the document alone")]
+pub(crate) enum ArchivedParam {
+    Refs,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Erased<'a> {
+    pub(crate) conversation_id: &'a str,
+    #[schema(minimum = 1)]
+    pub(crate) seq_no: u64,
+    pub(crate) erased: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ErasedAll<'a> {
+    pub(crate) conversation_id: &'a str,
+    /// Contents that were erased by this; those that had been before do not count.
+    pub(crate) messages: u64,
 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use saltern_registry::Registry;
-use saltern_store::{CampaignStore, Store};
+use saltern_store::{CampaignStore, Due, Scan, Store};
 
 pub(crate) struct Beneath {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) registry: Arc<dyn Registry>,
     pub(crate) campaigns: Arc<dyn CampaignStore>,
+    pub(crate) due: Arc<dyn Due>,
+    pub(crate) scan: Arc<dyn Scan>,
     /// How many boosts there are, where that can be told.
     pub(crate) boosts: Box<dyn Fn() -> Option<usize> + Send + Sync>,
     /// Tells two moments apart between which anything was written.
@@ -32,6 +34,8 @@ pub(crate) async fn beneath() -> Beneath {
         store,
         registry: Arc::new(LocalRegistry::new(1_000)),
         campaigns,
+        due: Arc::new(rows.clone()),
+        scan: Arc::new(rows.clone()),
         boosts: Box::new(move || Some(counted.rows().len())),
         mark: Box::new(move || format!("{:?} {:?}", rows.rows(), boosts.rows())),
     }
@@ -64,7 +68,9 @@ pub(crate) async fn beneath() -> Beneath {
     Beneath {
         store: store.clone(),
         registry: Arc::new(registry.await.unwrap()),
-        campaigns: store,
+        campaigns: store.clone(),
+        due: store.clone(),
+        scan: store,
         boosts: Box::new(|| None),
         mark: Box::new(move || format!("{} puts, {} units", metrics.calls("PutItem"), metrics.write_units())),
         _redis: redis,

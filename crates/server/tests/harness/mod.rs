@@ -20,8 +20,11 @@ use saltern_registry::faulty::{FaultyRegistry, RegistryFaultPlan};
 use saltern_server::{Server, ServerConfig, Services};
 use saltern_service::campaigns::{self, Campaigns};
 use saltern_service::conversations::{Config, Conversations};
+use saltern_service::upkeep::Upkeep;
+use saltern_service::verify::Verifier;
 use saltern_store::campaigns::faulty::{CampaignFaultPlan, FaultyCampaigns};
 use saltern_store::faulty::{FaultPlan, Faulty};
+use saltern_store::objects::{ObjectRoot, Objects};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -78,6 +81,9 @@ impl Harness {
         let mut service = Config::new(Arc::new(|| NOW_MS), 1);
         service.append_deadline = DEADLINE;
         service.read_deadline = DEADLINE;
+        let objects: Arc<dyn Objects> = Arc::new(ObjectRoot::in_memory());
+        service.objects = Some(Arc::clone(&objects));
+        service.patience = saltern_service::Patience { attempts: 2 };
         adjust(&mut service);
         let conversations = Conversations::new(Arc::new(store.clone()), registry.clone(), service);
         let mut metrics = Registry::with_prefix("saltern");
@@ -85,7 +91,21 @@ impl Harness {
         let campaign_store = FaultyCampaigns::new(Arc::clone(&beneath.campaigns), 1, CampaignFaultPlan::default());
         let campaigns = Campaigns::new(Arc::new(campaign_store.clone()), campaign_config());
         campaigns.metrics().register(&mut metrics);
-        let services = Services { conversations, campaigns };
+        let upkeep = Upkeep {
+            conversations: conversations.clone(),
+            due: Arc::clone(&beneath.due),
+            verifier: Verifier {
+                store: Arc::new(store.clone()),
+                scan: Arc::clone(&beneath.scan),
+                objects: Some(objects),
+                claims_kept_ms: None,
+                wall_clock: Arc::new(|| NOW_MS),
+                patience: saltern_service::Patience { attempts: 2 },
+            },
+            older_than: Duration::ZERO,
+            orphans_after: Duration::from_secs(86_400),
+        };
+        let services = Services { conversations, campaigns, upkeep: Arc::new(upkeep) };
         let ready = Arc::new(|| Ok(()));
         let server = Server::bind(config, services.clone(), ready, metrics).await.unwrap();
         let (address, stop) = (server.local_addr(), CancellationToken::new());
@@ -128,6 +148,10 @@ impl Harness {
 
     pub(crate) async fn post(&self, path: &str, body: impl Into<Bytes>) -> Reply {
         self.send(request(Method::POST, path, body)).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Reply {
+        self.send(request(Method::DELETE, path, "")).await
     }
 
     pub(crate) async fn put(&self, path: &str, body: impl Into<Bytes>) -> Reply {

@@ -11,8 +11,10 @@ use saltern_core::record::MessageRow;
 use saltern_core::seq::SeqNo;
 use saltern_registry::RegistryError;
 use saltern_store::StoreError;
+use saltern_store::objects::Objects;
 
-use crate::WallClock;
+use super::archive::{ArchiveError, ContentProblem, ObjectLayout};
+use crate::{Patience, WallClock};
 
 /// The settings of the conversation service.
 #[derive(Clone)]
@@ -30,6 +32,13 @@ pub struct Config {
     pub reads_max: usize,
     /// Bytes of history kept in memory.
     pub cache_bytes_max: usize,
+    /// Where old contents go, and come from.
+    pub objects: Option<Arc<dyn Objects>>,
+    pub object_layout: ObjectLayout,
+    /// Of passes and erasures.
+    pub patience: Patience,
+    /// Bytes of archived contents kept in memory.
+    pub archive_cache_bytes_max: usize,
     /// Conversations remembered (layout, frontier); the idlest are forgotten first.
     pub conversations_max: usize,
     /// Only for `ingested_at` and the pace of leases, never for order.
@@ -51,6 +60,10 @@ impl Config {
             appends_max: 4_096,
             reads_max: 4_096,
             cache_bytes_max: 128 * 1024 * 1024,
+            objects: None,
+            object_layout: ObjectLayout::default(),
+            archive_cache_bytes_max: 64 * 1024 * 1024,
+            patience: Patience::default(),
             conversations_max: 100_000,
             wall_clock,
             jitter_seed,
@@ -58,6 +71,27 @@ impl Config {
             sabotage: None,
         }
     }
+}
+
+/// What to do about contents that are in the archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Contents {
+    #[default]
+    Fetched,
+    /// Leave them there: rows say where they are.
+    Refs,
+}
+
+/// Why a message was not erased, or not everywhere. It may be asked for again.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum EraseError {
+    #[error("too many requests under way")]
+    Overloaded,
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// No reader finds the content any more, or all of them do; what is begun is carried to its end by the next pass.
+    #[error("not erased everywhere")]
+    Archive(#[from] ArchiveError),
 }
 
 /// An append that is durable.
@@ -100,6 +134,14 @@ pub enum ReadError {
     /// The store failed, throttled or was too slow. Nothing is known to be missing.
     #[error("store did not answer in time")]
     Unavailable(#[source] Option<StoreError>),
+    /// Content that is in the archive cannot be had from there.
+    #[error("content of seq_no {seq} of conversation {conversation}")]
+    Content {
+        conversation: ConversationId,
+        seq: SeqNo,
+        #[source]
+        problem: ContentProblem,
+    },
     /// A row that must exist does not: detected loss.
     #[error("row {seq} of conversation {conversation} is missing from the store")]
     Lost { conversation: ConversationId, seq: SeqNo },

@@ -10,14 +10,18 @@ use saltern_core::key::PartitionKey;
 use saltern_core::layout::{Layout, Slice};
 use saltern_core::limits::PAGE_LIMIT_DEFAULT;
 use saltern_core::page::{Ascent, Descent, NewerPage, OlderPage, Order, Placed, Row, merge};
-use saltern_core::record::Record;
+use saltern_core::record::{MessageRow, Record};
 use saltern_core::seq::{SeqNo, SeqRange};
 use saltern_core::voids::VoidRuns;
 use saltern_store::{Consistency, Query, StoreError};
 use tokio::time::Instant;
 
+use super::archive::{ContentProblem, Unread};
 use super::known::Known;
-use super::{Inner, Lookup, ReadError, View};
+use super::{Contents, Inner, Lookup, ReadError, View};
+
+/// How often a page is read again because contents have moved on.
+const REREADS_MAX: usize = 4;
 
 #[derive(Debug, thiserror::Error)]
 #[error("row {0} is neither a message nor a void")]
@@ -52,8 +56,21 @@ impl Inner {
         known: &Known,
         before: Option<SeqNo>,
         limit: usize,
+        contents: Contents,
     ) -> Result<OlderPage, ReadError> {
         let deadline = Instant::now() + self.config.read_deadline;
+        let mut page = self.read_older_rows(known, before, limit, deadline).await?;
+        self.fetch(known, contents, &mut page.messages, deadline).await?;
+        Ok(page)
+    }
+
+    async fn read_older_rows(
+        &self,
+        known: &Known,
+        before: Option<SeqNo>,
+        limit: usize,
+        deadline: Instant,
+    ) -> Result<OlderPage, ReadError> {
         let control = match known.control() {
             Some(control) if before.is_some_and(|before| before <= control.layout.horizon()) => Some(control),
             Some(seen) if before.is_none() && !self.store.capabilities().exclusive => {
@@ -141,8 +158,57 @@ impl Inner {
         Ok(descent)
     }
 
+    /// Fetches what of a page is in the archive. A row that was read before its content moved on is read once more.
+    async fn fetch(
+        &self,
+        known: &Known,
+        contents: Contents,
+        messages: &mut [Placed<Arc<MessageRow>>],
+        deadline: Instant,
+    ) -> Result<(), ReadError> {
+        let archived = || messages.iter().filter(|row| row.value.archived_at().is_some()).map(|row| row.seq);
+        let (Contents::Fetched, Some(first), Some(last)) = (contents, archived().min(), archived().max()) else {
+            return Ok(());
+        };
+        let unread = |seq, problem| ReadError::Content { conversation: known.conversation.clone(), seq, problem };
+        let range = SeqRange { from: first, to: last };
+        for _ in 0..REREADS_MAX {
+            let Err(Unread { seq, problem }) = self.archive.fill(&known.conversation, messages).await else {
+                return Ok(());
+            };
+            if let ContentProblem::Unavailable(_) = problem {
+                return Err(unread(seq, problem));
+            }
+            self.rows.forget(&known.conversation, range);
+            let Some(control) = known.control() else { return Err(unread(seq, problem)) };
+            let reading = Reading::new(known, &control.layout, deadline);
+            let rows = self.read_rows(reading, range, Order::Ascending, Consistency::Strong, None).await?.rows;
+            let mut moved_on = false;
+            for message in messages.iter_mut() {
+                let now = rows.iter().find(|row| row.seq == message.seq).and_then(|row| row.value.as_ref());
+                if let Some(now) = now.filter(|now| now.ver != message.value.ver) {
+                    moved_on |= message.seq == seq;
+                    message.value = Arc::clone(now);
+                }
+            }
+            if !moved_on {
+                self.metrics.contents_unread.inc();
+                let conversation = &known.conversation;
+                tracing::error!(%conversation, seq = seq.get(), error = &problem as &dyn std::error::Error, "content cannot be had from the archive");
+                return Err(unread(seq, problem));
+            }
+        }
+        Err(ReadError::Unavailable(None))
+    }
+
     /// The page above `after`.
-    pub(super) async fn read_newer(&self, known: &Known, after: u64, limit: usize) -> Result<NewerPage, ReadError> {
+    pub(super) async fn read_newer(
+        &self,
+        known: &Known,
+        after: u64,
+        limit: usize,
+        contents: Contents,
+    ) -> Result<NewerPage, ReadError> {
         let deadline = Instant::now() + self.config.read_deadline;
         let mut ascent = Ascent::new(after, limit);
         let mut current: Option<Arc<ControlRecord>> = None;
@@ -177,13 +243,14 @@ impl Inner {
         let stable_through = self.met_holes(known, ascent.pending());
         let beyond = SeqNo::clamped(ascent.after() + 1);
         let head = known.frontier(Frontier::head).max(cut_short.then_some(beyond));
-        let page = ascent.finish(head, stable_through);
+        let mut page = ascent.finish(head, stable_through);
+        self.fetch(known, contents, &mut page.messages, deadline).await?;
         self.metrics.rows_returned.inc_by(page.messages.len() as u64);
         Ok(page)
     }
 
     /// What one place holds.
-    pub(super) async fn read_one(&self, known: &Known, seq: SeqNo) -> Result<Lookup, ReadError> {
+    pub(super) async fn read_one(&self, known: &Known, seq: SeqNo, contents: Contents) -> Result<Lookup, ReadError> {
         let deadline = Instant::now() + self.config.read_deadline;
         let control = match known.control().filter(|c| seq < c.layout.horizon()) {
             Some(control) => Some(control),
@@ -193,7 +260,11 @@ impl Inner {
         let reading = Reading::new(known, &control.layout, deadline);
         let mut rows = self.read_window(reading, SeqRange::single(seq), Order::Ascending).await?;
         if let Some(row) = rows.pop() {
-            return Ok(row.value.map_or(Lookup::Void, Lookup::Message));
+            let Some(value) = row.value else { return Ok(Lookup::Void) };
+            let mut message = [Placed { seq, value }];
+            self.fetch(known, contents, &mut message, deadline).await?;
+            let [message] = message;
+            return Ok(Lookup::Message(message.value));
         }
         let mut head = known.frontier(Frontier::head);
         if head < Some(seq) {
@@ -211,7 +282,7 @@ impl Inner {
     pub(super) async fn read_view(&self, known: &Known) -> Result<Option<View>, ReadError> {
         let deadline = Instant::now() + self.config.read_deadline;
         let Some(control) = self.current_control(known, deadline).await? else { return Ok(None) };
-        let newest = self.read_older(known, None, PAGE_LIMIT_DEFAULT).await?;
+        let newest = self.read_older(known, None, PAGE_LIMIT_DEFAULT, Contents::Refs).await?;
         let head = known.frontier(Frontier::head);
         Ok(Some(View {
             head_seq: head.map_or(0, SeqNo::get),
@@ -286,17 +357,18 @@ impl Inner {
             self.metrics.reads_cached.inc();
             return Ok(rows);
         }
+        let read = self.rows.before_read(conversation);
         if window.to < reading.resolved {
             let rows = self.read_rows(reading, window, order, Consistency::Eventual, None).await?.rows;
             if rows.len() as u64 == window.count() {
-                self.rows.put(conversation, &rows);
+                self.rows.put(conversation, &rows, read);
                 return Ok(rows);
             }
         }
         let rows = self.read_rows(reading, window, order, Consistency::Strong, None).await?.rows;
         self.check_loss(reading, window, &rows)?;
         self.note_rows(reading, window, &rows);
-        self.rows.put(conversation, &rows);
+        self.rows.put(conversation, &rows, read);
         Ok(rows)
     }
 

@@ -2,6 +2,7 @@
 
 mod api;
 mod append;
+mod archive;
 mod coalesce;
 mod history;
 mod in_flight;
@@ -17,22 +18,28 @@ mod unstoppable;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-pub use api::{AppendError, Appended, Config, HotConversation, Lookup, ReadError, View};
+pub use api::{AppendError, Appended, Config, Contents, EraseError, HotConversation, Lookup, ReadError, View};
+pub use archive::{
+    Archive, ArchiveError, ContentProblem, Estimate, ObjectLayout, PassOptions, PassReport, Progress, Swept,
+};
 pub use metrics::Metrics;
 pub use sabotage::Sabotage;
 use saltern_core::ids::ConversationId;
 use saltern_core::message::Draft;
 use saltern_core::page::{NewerPage, OlderPage};
-use saltern_core::seq::SeqNo;
+use saltern_core::seq::{SeqNo, SeqRange};
 use saltern_registry::Registry;
 pub use saltern_registry::RegistryError;
 use saltern_store::Store;
+pub use saltern_store::StoreError;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::archive::Parts;
 use self::coalesce::Coalescer;
 use self::in_flight::InFlight;
 use self::known::Directory;
@@ -46,8 +53,14 @@ use crate::backoff::Jitter;
 /// Conversations that may be synced at once, so that a registry failover does not become a flood of reads.
 const SYNCS_MAX: usize = 64;
 
-type OlderKey = (ConversationId, Option<SeqNo>, usize);
-type NewerKey = (ConversationId, u64, usize);
+/// Where others write too, a row is remembered no longer: content that one of them has erased is not shown after that.
+const SHARED_ROWS_LAST: Duration = Duration::from_secs(60);
+
+/// An erasure may take so many times as long as an append: it may have to wait for another server.
+const ERASE_DEADLINES: u32 = 3;
+
+type OlderKey = (ConversationId, Option<SeqNo>, usize, Contents);
+type NewerKey = (ConversationId, u64, usize, Contents);
 
 /// A cheap handle on the conversation service.
 #[derive(Clone)]
@@ -69,7 +82,8 @@ struct Inner {
     directory: Directory,
     in_flight: InFlight,
     recent: Recent,
-    rows: RowCache,
+    rows: Arc<RowCache>,
+    archive: Arc<Archive>,
     watched: Watched,
     jitter: Jitter,
     older: Coalescer<OlderKey, Result<Arc<OlderPage>, ReadError>>,
@@ -105,6 +119,18 @@ impl Conversations {
     /// Starts the service on the present runtime.
     pub fn new(store: Arc<dyn Store>, registry: Arc<dyn Registry>, config: Config) -> Self {
         let join_started = config.sabotaged(Sabotage::JoinStartedReads);
+        let lasts = (!store.capabilities().exclusive).then_some(SHARED_ROWS_LAST);
+        let rows = Arc::new(RowCache::new(config.cache_bytes_max, lasts));
+        let archive = Arc::new(Archive::new(Parts {
+            store: Arc::clone(&store),
+            objects: config.objects.clone(),
+            layout: config.object_layout,
+            wall_clock: Arc::clone(&config.wall_clock),
+            seed: config.jitter_seed,
+            rows: Arc::clone(&rows),
+            cache_bytes_max: config.archive_cache_bytes_max,
+            patience: config.patience,
+        }));
         let inner = Arc::new(Inner {
             store,
             registry,
@@ -112,7 +138,8 @@ impl Conversations {
             directory: Directory::new(config.conversations_max),
             in_flight: InFlight::default(),
             recent: Recent::default(),
-            rows: RowCache::new(config.cache_bytes_max),
+            rows,
+            archive,
             watched: Watched::default(),
             jitter: Jitter::new(config.jitter_seed),
             older: Coalescer::new(join_started),
@@ -197,11 +224,22 @@ impl Conversations {
         before: Option<SeqNo>,
         limit: usize,
     ) -> Result<Arc<OlderPage>, ReadError> {
+        self.older_with(conversation, before, limit, Contents::Fetched).await
+    }
+
+    /// The same, with a say in what is fetched from the archive.
+    pub async fn older_with(
+        &self,
+        conversation: &ConversationId,
+        before: Option<SeqNo>,
+        limit: usize,
+        contents: Contents,
+    ) -> Result<Arc<OlderPage>, ReadError> {
         let inner = &self.inner;
-        let key = (conversation.clone(), before, limit);
+        let key = (conversation.clone(), before, limit, contents);
         self.read(async {
             let known = inner.directory.get(conversation);
-            let query = || async { inner.read_older(&known, before, limit).await.map(Arc::new) };
+            let query = || async { inner.read_older(&known, before, limit, contents).await.map(Arc::new) };
             inner.older.run(key, query).await
         })
         .await
@@ -214,11 +252,22 @@ impl Conversations {
         after: u64,
         limit: usize,
     ) -> Result<Arc<NewerPage>, ReadError> {
+        self.newer_with(conversation, after, limit, Contents::Fetched).await
+    }
+
+    /// The same, with a say in what is fetched from the archive.
+    pub async fn newer_with(
+        &self,
+        conversation: &ConversationId,
+        after: u64,
+        limit: usize,
+        contents: Contents,
+    ) -> Result<Arc<NewerPage>, ReadError> {
         let inner = &self.inner;
-        let key = (conversation.clone(), after, limit);
+        let key = (conversation.clone(), after, limit, contents);
         self.read(async {
             let known = inner.directory.get(conversation);
-            let query = || async { inner.read_newer(&known, after, limit).await.map(Arc::new) };
+            let query = || async { inner.read_newer(&known, after, limit, contents).await.map(Arc::new) };
             inner.newer.run(key, query).await
         })
         .await
@@ -226,8 +275,52 @@ impl Conversations {
 
     /// What one seq_no holds.
     pub async fn lookup(&self, conversation: &ConversationId, seq: SeqNo) -> Result<Lookup, ReadError> {
+        self.lookup_with(conversation, seq, Contents::Fetched).await
+    }
+
+    /// The same, with a say in what is fetched from the archive.
+    pub async fn lookup_with(
+        &self,
+        conversation: &ConversationId,
+        seq: SeqNo,
+        contents: Contents,
+    ) -> Result<Lookup, ReadError> {
         let known = self.inner.directory.get(conversation);
-        self.read(async { (self.inner.read_one(&known, seq).await, false) }).await
+        self.read(async { (self.inner.read_one(&known, seq, contents).await, false) }).await
+    }
+
+    /// Erases the content of one message, if there is a message. Answers with what was there.
+    pub async fn erase(&self, conversation: &ConversationId, seq: SeqNo) -> Result<Lookup, EraseError> {
+        let there = self.lookup_with(conversation, seq, Contents::Refs).await?;
+        if let Lookup::Message(_) = there {
+            self.erase_range(conversation, SeqRange::single(seq)).await?;
+        }
+        Ok(there)
+    }
+
+    /// Erases the contents of all messages that are there now. Answers with how many were erased by this.
+    pub async fn erase_all(&self, conversation: &ConversationId) -> Result<u64, EraseError> {
+        let head = self.view(conversation).await?.and_then(|view| SeqNo::new(view.head_seq));
+        match head.and_then(|head| SeqRange::new(SeqNo::FIRST, head)) {
+            Some(all) => self.erase_range(conversation, all).await,
+            None => Ok(0),
+        }
+    }
+
+    async fn erase_range(&self, conversation: &ConversationId, range: SeqRange) -> Result<u64, EraseError> {
+        let _permit = self.inner.reads.try_acquire().map_err(|_| EraseError::Overloaded)?;
+        // However far it has come, the next one goes on from there.
+        let deadline = self.inner.config.append_deadline * ERASE_DEADLINES;
+        let erased = tokio::time::timeout(deadline, self.inner.archive.erase(conversation, range)).await;
+        let erased = erased.unwrap_or(Err(ArchiveError::Busy))?;
+        self.inner.metrics.messages_erased.inc_by(erased);
+        Ok(erased)
+    }
+
+    /// What runs passes.
+    #[must_use]
+    pub fn archive(&self) -> &Arc<Archive> {
+        &self.inner.archive
     }
 
     /// The operator's view; `None` for a conversation that was never written to.

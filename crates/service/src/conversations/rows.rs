@@ -1,9 +1,11 @@
-//! History in memory. Rows are final once they exist, so nothing here can be out of date; that a row is absent is never
-//! remembered.
+//! History in memory. That a row exists is final, and so is what it says, but for where its content is: who changes that
+//! makes this forget the row, and where others write too, nothing is remembered for long. That a row is absent is
+//! never remembered.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use lru::LruCache;
 use saltern_core::ids::{ConversationId, ParticipantId};
@@ -11,6 +13,7 @@ use saltern_core::limits::STRIPE;
 use saltern_core::page::{Order, Placed, Row};
 use saltern_core::record::MessageRow;
 use saltern_core::seq::{SeqNo, SeqRange};
+use tokio::time::Instant;
 
 const SHARDS: usize = 16;
 const STRIPE_PLACES: usize = 32;
@@ -23,24 +26,51 @@ const STRIPE_BYTES: usize = 768;
 pub(super) struct RowCache {
     shards: Vec<Mutex<Shard>>,
     shard_bytes_max: usize,
+    /// How long what was read is good for; `None` for ever.
+    lasts: Option<Duration>,
 }
+
+/// What had been forgotten when a read began: what it finds may be remembered only if nothing was since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reads(u64);
 
 struct Shard {
     stripes: LruCache<(ConversationId, u64), Stripe>,
     bytes: usize,
+    forgotten: u64,
 }
 
 /// 32 places in a row; those that have been seen.
-#[derive(Default)]
 struct Stripe {
     rows: [Option<Row>; STRIPE_PLACES],
     bytes: usize,
+    since: Instant,
 }
 
 impl RowCache {
-    pub(super) fn new(bytes_max: usize) -> Self {
-        let shard = || Mutex::new(Shard { stripes: LruCache::unbounded(), bytes: 0 });
-        Self { shards: std::iter::repeat_with(shard).take(SHARDS).collect(), shard_bytes_max: bytes_max / SHARDS }
+    pub(super) fn new(bytes_max: usize, lasts: Option<Duration>) -> Self {
+        let shard = || Mutex::new(Shard { stripes: LruCache::unbounded(), bytes: 0, forgotten: 0 });
+        let shards = std::iter::repeat_with(shard).take(SHARDS).collect();
+        Self { shards, shard_bytes_max: bytes_max / SHARDS, lasts }
+    }
+
+    /// Before a read whose rows are to be remembered.
+    pub(super) fn before_read(&self, conversation: &ConversationId) -> Reads {
+        Reads(self.shard(conversation).forgotten)
+    }
+
+    /// Forgets rows, and those that are being read now.
+    pub(super) fn forget(&self, conversation: &ConversationId, range: SeqRange) {
+        let mut shard = self.shard(conversation);
+        shard.forgotten += 1;
+        for stripe in stripe(range.from)..=stripe(range.to) {
+            let gone = shard.stripes.pop(&(conversation.clone(), stripe));
+            shard.bytes -= gone.map_or(0, |stripe| stripe.bytes);
+        }
+    }
+
+    fn is_good(&self, stripe: &Stripe) -> bool {
+        self.lasts.is_none_or(|lasts| stripe.since.elapsed() < lasts)
     }
 
     fn shard(&self, conversation: &ConversationId) -> MutexGuard<'_, Shard> {
@@ -61,7 +91,7 @@ impl RowCache {
         let mut shard = self.shard(conversation);
         let mut key = (conversation.clone(), stripe(window.from));
         while key.1 <= stripe(window.to) {
-            let rows = &shard.stripes.get(&key)?.rows;
+            let rows = &shard.stripes.get(&key).filter(|stripe| self.is_good(stripe))?.rows;
             let part = SeqRange { from: first(key.1), to: first(key.1 + 1).minus(1) }.intersect(window)?;
             for seq in part.iter() {
                 found.push(Placed { seq, value: rows[place(seq)].clone()? });
@@ -74,14 +104,21 @@ impl RowCache {
         Some(found)
     }
 
-    pub(super) fn put(&self, conversation: &ConversationId, rows: &[Placed<Row>]) {
+    pub(super) fn put(&self, conversation: &ConversationId, rows: &[Placed<Row>], read: Reads) {
         let mut shard = self.shard(conversation);
         let shard = &mut *shard;
+        if shard.forgotten != read.0 {
+            return;
+        }
         for neighbours in rows.chunk_by(|a, b| stripe(a.seq) == stripe(b.seq)) {
             let key = (conversation.clone(), stripe(neighbours[0].seq));
+            if let Some(old) = shard.stripes.peek(&key).filter(|stripe| !self.is_good(stripe)) {
+                shard.bytes -= old.bytes;
+                shard.stripes.pop(&key);
+            }
             let cached = shard.stripes.get_or_insert_mut(key, || {
                 shard.bytes += STRIPE_BYTES;
-                Stripe { bytes: STRIPE_BYTES, ..Stripe::default() }
+                Stripe { rows: Default::default(), bytes: STRIPE_BYTES, since: Instant::now() }
             });
             for row in neighbours {
                 let slot = &mut cached.rows[place(row.seq)];
@@ -114,10 +151,11 @@ fn place(seq: SeqNo) -> usize {
 }
 
 fn bytes_of(row: &Arc<MessageRow>) -> usize {
-    let body = &row.body;
-    let receiver = body.receiver_id.as_ref().map_or("", ParticipantId::as_str);
-    let timestamp = body.timestamp.as_deref().unwrap_or("");
-    let texts = [row.message_id.as_str(), body.sender_id.as_str(), receiver, &body.content, timestamp];
+    let receiver = row.receiver_id.as_ref().map_or("", ParticipantId::as_str);
+    let timestamp = row.timestamp.as_deref().unwrap_or("");
+    let leaf = row.archived_at().map_or("", |at| at.leaf.as_str());
+    let texts =
+        [row.message_id.as_str(), row.sender_id.as_str(), receiver, timestamp, row.text().unwrap_or_default(), leaf];
     ROW_BYTES + texts.iter().map(|text| text.len()).sum::<usize>()
 }
 
@@ -148,11 +186,46 @@ mod tests {
         SeqRange::new(SeqNo::clamped(from), SeqNo::clamped(to)).unwrap()
     }
 
+    fn put(cache: &RowCache, conversation: &ConversationId, rows: &[Placed<Row>]) {
+        cache.put(conversation, rows, cache.before_read(conversation));
+    }
+
+    /// A row that was read before it changed must not be remembered after that.
+    #[test]
+    fn what_is_forgotten_does_not_come_back() {
+        let cache = RowCache::new(1 << 20, None);
+        let c = conversation(0);
+        let read = cache.before_read(&c);
+        cache.put(&c, &rows(range(1, 100)), read);
+        cache.forget(&c, range(40, 41));
+        assert_eq!(cache.get(&c, range(33, 34), Order::Ascending), None);
+        assert!(cache.get(&c, range(1, 32), Order::Ascending).is_some());
+        cache.put(&c, &rows(range(1, 100)), read);
+        assert_eq!(cache.get(&c, range(33, 34), Order::Ascending), None);
+        put(&cache, &c, &rows(range(1, 100)));
+        assert!(cache.get(&c, range(1, 100), Order::Ascending).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_others_write_nothing_is_remembered_for_long() {
+        let cache = RowCache::new(1 << 20, Some(Duration::from_secs(60)));
+        let c = conversation(0);
+        put(&cache, &c, &rows(range(1, 10)));
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert!(cache.get(&c, range(1, 10), Order::Ascending).is_some());
+        put(&cache, &c, &rows(range(11, 20)));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(cache.get(&c, range(1, 20), Order::Ascending), None);
+        put(&cache, &c, &rows(range(1, 10)));
+        assert_eq!(cache.get(&c, range(1, 20), Order::Ascending), None);
+        assert!(cache.get(&c, range(1, 10), Order::Ascending).is_some());
+    }
+
     #[test]
     fn a_window_is_answered_whole_or_not_at_all() {
-        let cache = RowCache::new(1 << 20);
+        let cache = RowCache::new(1 << 20, None);
         let c = conversation(0);
-        cache.put(&c, &rows(range(20, 70)));
+        put(&cache, &c, &rows(range(20, 70)));
         assert_eq!(cache.get(&c, range(20, 70), Order::Ascending), Some(rows(range(20, 70))));
         let mut descending = rows(range(30, 40));
         descending.reverse();
@@ -162,16 +235,16 @@ mod tests {
         assert_eq!(cache.get(&conversation(1), range(30, 40), Order::Ascending), None);
         let mut later = rows(range(71, 80));
         later.reverse();
-        cache.put(&c, &later);
+        put(&cache, &c, &later);
         assert_eq!(cache.get(&c, range(20, 80), Order::Ascending), Some(rows(range(20, 80))));
     }
 
     #[test]
     fn memory_is_bounded_and_counted_right() {
-        let cache = RowCache::new(400_000);
+        let cache = RowCache::new(400_000, None);
         for i in 0..200 {
-            cache.put(&conversation(i), &rows(range(1, 100)));
-            cache.put(&conversation(i), &rows(range(50, 120)));
+            put(&cache, &conversation(i), &rows(range(1, 100)));
+            put(&cache, &conversation(i), &rows(range(50, 120)));
         }
         for shard in &cache.shards {
             let shard = shard.lock().unwrap();

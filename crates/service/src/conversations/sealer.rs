@@ -14,7 +14,7 @@ use saltern_core::page::{Order, Placed, Row};
 use saltern_core::record::Record;
 use saltern_core::seq::{SeqNo, SeqRange};
 use saltern_store::{Condition, Consistency, Put, PutOutcome};
-use tokio::time::{Instant, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::history::Reading;
 use super::known::Known;
@@ -63,6 +63,7 @@ impl Inner {
     /// Seals what has been watched for long enough, for ever.
     pub(super) async fn seal_in_background(self: Arc<Self>) {
         let mut ticks = interval(self.config.seal_after / LOOKS);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
             let Some(then) = Instant::now().checked_sub(self.config.seal_after) else { continue };
@@ -171,7 +172,7 @@ impl From<ReadError> for AppendError {
         match error {
             ReadError::Overloaded => Self::Overloaded,
             ReadError::Unavailable(error) => Self::Unsettled(error),
-            ReadError::Lost { .. } => Self::Unsettled(None),
+            ReadError::Lost { .. } | ReadError::Content { .. } => Self::Unsettled(None),
             ReadError::Damaged(error) => Self::Damaged(error),
         }
     }

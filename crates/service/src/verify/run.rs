@@ -1,20 +1,20 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::Duration;
 
 use lru::LruCache;
 use saltern_core::control::ControlRecord;
 use saltern_core::ids::{ConversationId, MessageId};
 use saltern_core::key::{Key, PartitionKey, Place};
 use saltern_core::layout::{Salt, Slice};
-use saltern_core::page::Order;
+use saltern_core::page::{Order, Placed};
 use saltern_core::record::{Claim, MessageRow, Record};
 use saltern_core::seq::{SeqNo, SeqRange};
 use saltern_core::verify::{Fault, check_claim, check_control, check_row};
-use saltern_store::{Consistency, Query, ScanPage, StoreError};
-use tokio::time::sleep;
+use saltern_store::{Consistency, Query, ScanPage, StoreError, query_all};
 
 use super::{Checked, Notice, Verifier};
+use crate::conversations::{Archive, ContentProblem};
+use crate::patience::patiently;
 
 /// Rows that are read together.
 const PAGE_ROWS: usize = 1_000;
@@ -22,9 +22,6 @@ const GETS: usize = 100;
 /// seq_nos that are looked for together.
 const WINDOW: u64 = 4_096;
 const CONTROLS_REMEMBERED: NonZeroUsize = NonZeroUsize::new(4_096).unwrap();
-/// A store that cannot answer is asked again, so often and with such a pause.
-const ATTEMPTS_MAX: u32 = 30;
-const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) struct Run<'a, F> {
     of: &'a Verifier,
@@ -32,6 +29,7 @@ pub(super) struct Run<'a, F> {
     checked: Checked,
     /// `None`: there is none, or it cannot be read; that has been told.
     controls: LruCache<ConversationId, Option<Arc<ControlRecord>>>,
+    archive: Option<Archive>,
 }
 
 struct Row {
@@ -50,18 +48,24 @@ struct Sorted {
 
 impl<'a, F: FnMut(Notice) + Send> Run<'a, F> {
     pub(super) fn new(of: &'a Verifier, tell: F) -> Self {
-        Self { of, tell, checked: Checked::default(), controls: LruCache::new(CONTROLS_REMEMBERED) }
+        let archive = of.objects.clone().map(|objects| {
+            Archive::for_reading(Arc::clone(&of.store), objects, Arc::clone(&of.wall_clock), of.patience)
+        });
+        Self { of, tell, checked: Checked::default(), controls: LruCache::new(CONTROLS_REMEMBERED), archive }
     }
 
-    pub(super) async fn finish(mut self) -> Result<Checked, StoreError> {
-        let mut behind = None;
+    pub(super) async fn finish(
+        mut self,
+        mut behind: Option<Key>,
+        enough: impl Fn(&Checked) -> bool + Send,
+    ) -> Result<(Checked, Option<Key>), StoreError> {
         loop {
-            let page = patiently(|| self.of.scan.scan(behind.as_ref(), PAGE_ROWS)).await?;
+            let page = patiently(self.of.patience, || self.of.scan.scan(behind.as_ref(), PAGE_ROWS)).await?;
             behind = page.resume.clone();
             self.page(page).await?;
             (self.tell)(Notice::Progress(self.checked));
-            if behind.is_none() {
-                return Ok(self.checked);
+            if behind.is_none() || enough(&self.checked) {
+                return Ok((self.checked, behind));
             }
         }
     }
@@ -83,6 +87,9 @@ impl<'a, F: FnMut(Notice) + Send> Run<'a, F> {
         for row in &rows {
             self.checked.rows += 1;
             self.row(row).await?;
+        }
+        for rows in rows.chunk_by(|a, b| a.conversation == b.conversation) {
+            self.contents(rows).await?;
         }
         for rows in rows.chunks(GETS) {
             self.claims_of(rows).await?;
@@ -127,6 +134,69 @@ impl<'a, F: FnMut(Notice) + Send> Run<'a, F> {
             self.fault(fault);
         }
         Ok(())
+    }
+
+    /// Contents that are in the archive, held against their digests. One that has moved on since its row was read is looked
+    /// for once more.
+    async fn contents(&mut self, rows: &[Row]) -> Result<(), StoreError> {
+        let Some(archive) = &self.archive else { return Ok(()) };
+        let archived = rows.iter().filter_map(|row| match &row.record {
+            Record::Message(message) if message.archived_at().is_some() => {
+                Some(Placed { seq: row.place.1, value: Arc::new(message.clone()) })
+            }
+            _ => None,
+        });
+        let archived: Vec<_> = archived.collect();
+        let Some(conversation) = rows.first().map(|row| row.conversation.clone()) else { return Ok(()) };
+        let mut faults = Vec::new();
+        for (row, problem) in archived.iter().zip(archive.check(&conversation, &archived).await?) {
+            self.checked.archived += 1;
+            if let Some(problem) = problem
+                && let Some(fault) = self.still(archive, &conversation, row, problem).await?
+            {
+                faults.push(fault);
+            }
+        }
+        faults.into_iter().for_each(|fault| self.fault(fault));
+        Ok(())
+    }
+
+    async fn still(
+        &self,
+        archive: &Archive,
+        conversation: &ConversationId,
+        row: &Placed<Arc<MessageRow>>,
+        mut problem: ContentProblem,
+    ) -> Result<Option<Fault>, StoreError> {
+        let mut row = row.clone();
+        while let Some(now) = self.moved_on(conversation, &row).await? {
+            row.value = now;
+            match archive.check(conversation, std::slice::from_ref(&row)).await?.pop().flatten() {
+                Some(still) => problem = still,
+                None => return Ok(None),
+            }
+        }
+        let Some(at) = row.value.archived_at().cloned() else { return Ok(None) };
+        Ok(Some(match problem {
+            ContentProblem::Missing => Fault::ContentMissing(conversation.clone(), row.seq, at),
+            _ => Fault::ContentDamaged(conversation.clone(), row.seq, at),
+        }))
+    }
+
+    /// The row as it is now, if it has changed.
+    async fn moved_on(
+        &self,
+        conversation: &ConversationId,
+        row: &Placed<Arc<MessageRow>>,
+    ) -> Result<Option<Arc<MessageRow>>, StoreError> {
+        let Some(Looked::There(Record::Control(control))) = self.get(&[Key::control(conversation)]).await?.pop() else {
+            return Ok(None);
+        };
+        let Some(salt) = control.layout.salt(row.seq) else { return Ok(None) };
+        match self.get(&[Key::row(conversation, salt, row.seq)]).await?.pop() {
+            Some(Looked::There(Record::Message(now))) if now.ver != row.value.ver => Ok(Some(Arc::new(now))),
+            _ => Ok(None),
+        }
     }
 
     async fn claim(
@@ -209,6 +279,20 @@ impl<'a, F: FnMut(Notice) + Send> Run<'a, F> {
             for slice in control.layout.slices(window) {
                 self.mark(conversation, slice, window.from, &mut present).await?;
             }
+            if !present.contains(&true) {
+                // Whatever the record says, it takes no longer than there are rows.
+                let next = self.next_row(conversation, control, window.from, end).await?;
+                let absent = SeqRange::until(window.from, next);
+                missing = match (missing, absent) {
+                    (Some(run), Some(absent)) if run.to.next() == absent.from => SeqRange::new(run.from, absent.to),
+                    (run, absent) => {
+                        self.tell_missing(conversation, run);
+                        absent
+                    }
+                };
+                from = next;
+                continue;
+            }
             for (seq, _) in window.iter().zip(present).filter(|(_, present)| !present) {
                 missing = match missing {
                     Some(run) if run.to.next() == seq => SeqRange::new(run.from, seq),
@@ -222,6 +306,35 @@ impl<'a, F: FnMut(Notice) + Send> Run<'a, F> {
         }
         self.tell_missing(conversation, missing);
         Ok(())
+    }
+
+    /// The first row at or behind a place, or the end.
+    async fn next_row(
+        &self,
+        conversation: &ConversationId,
+        control: &ControlRecord,
+        from: SeqNo,
+        end: SeqNo,
+    ) -> Result<SeqNo, StoreError> {
+        let mut next = end;
+        for slice in SeqRange::until(from, end).map(|rest| control.layout.slices(rest)).unwrap_or_default() {
+            let query = Query {
+                partition: PartitionKey::messages(conversation, slice.salt),
+                from: slice.range.from.get(),
+                to: slice.range.to.get(),
+                order: Order::Ascending,
+                limit: 1,
+                consistency: Consistency::Strong,
+            };
+            // A row that cannot be read is told when the scan comes there.
+            let first = match patiently(self.of.patience, || query_all(&*self.of.store, &query)).await {
+                Err(StoreError::Damaged(_)) => Some(slice.range.from),
+                found => found?.first().map(|(sort, _)| SeqNo::clamped(*sort)),
+            };
+            next = first.map_or(next, |first| next.min(first));
+        }
+        // A damaged row must not bring it back to where it was.
+        Ok(next.max(from.plus(WINDOW).min(end)))
     }
 
     fn tell_missing(&mut self, conversation: &ConversationId, run: Option<SeqRange>) {
@@ -252,7 +365,7 @@ impl<'a, F: FnMut(Notice) + Send> Run<'a, F> {
             }
         };
         while query.from <= query.to {
-            let page = match patiently(|| self.of.store.query(&query)).await {
+            let page = match patiently(self.of.patience, || self.of.store.query(&query)).await {
                 Ok(page) => page,
                 // The row that cannot be read is told when the scan comes there; what lies about it is there.
                 Err(StoreError::Damaged(_)) => {
@@ -269,7 +382,7 @@ impl<'a, F: FnMut(Notice) + Send> Run<'a, F> {
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Looked>, StoreError> {
-        match patiently(|| self.of.store.get(keys, Consistency::Strong)).await {
+        match patiently(self.of.patience, || self.of.store.get(keys, Consistency::Strong)).await {
             Ok(found) => Ok(found.into_iter().map(|record| record.map_or(Looked::Absent, Looked::There)).collect()),
             Err(StoreError::Damaged(_)) if keys.len() > 1 => {
                 let mut all = Vec::with_capacity(keys.len());
@@ -288,19 +401,4 @@ enum Looked {
     There(Record),
     Absent,
     Damaged,
-}
-
-async fn patiently<T, C>(call: impl Fn() -> C) -> Result<T, StoreError>
-where
-    C: Future<Output = Result<T, StoreError>>,
-{
-    let mut attempts = 0;
-    loop {
-        attempts += 1;
-        match call().await {
-            Err(error) if attempts >= ATTEMPTS_MAX || matches!(error, StoreError::Damaged(_)) => return Err(error),
-            Err(_) => sleep(PAUSE).await,
-            Ok(value) => return Ok(value),
-        }
-    }
 }

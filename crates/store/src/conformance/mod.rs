@@ -4,6 +4,7 @@
 
 mod atoms;
 mod conditions;
+mod due;
 mod fixtures;
 mod queries;
 mod records;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 pub use atoms::{atom_is_all_or_nothing, atoms_race_with_puts, atoms_refuse_what_they_cannot_do};
 pub use conditions::{one_of_many_absent_puts_wins, versions_guard_updates};
+pub use due::names_what_is_due;
 pub use queries::{
     pages_follow_order_bounds_and_limit, partitions_do_not_mix, queries_go_on_past_a_megabyte,
     strong_reads_see_answered_puts,

@@ -1,5 +1,6 @@
 //! Rows come back as they were written.
 
+use saltern_core::archive::{ArchiveState, Move, Nonce};
 use saltern_core::control::ControlRecord;
 use saltern_core::heat::HeatState;
 use saltern_core::ids::{MessageId, ParticipantId};
@@ -7,7 +8,7 @@ use saltern_core::key::Key;
 use saltern_core::layout::Layout;
 use saltern_core::limits::{CONTENT_BYTES_MAX, EPOCHS_MAX, ID_BYTES_MAX, SEQ_NO_END, TIMESTAMP_BYTES_MAX};
 use saltern_core::message::{Body, Draft};
-use saltern_core::record::{MessageRow, Record};
+use saltern_core::record::{Content, MessageRow, Record};
 use saltern_core::seq::{SeqNo, SeqRange};
 use saltern_core::voids::VoidRuns;
 
@@ -51,11 +52,17 @@ fn messages() -> Vec<Record> {
         Body { sender_id: id(&long), ..body(None, "{\"a\":1}", None) },
     ];
     let rows = bodies.into_iter().zip([0, 1, 127, 128, 1_763_200_000_000, u64::from(u32::MAX)]);
-    rows.map(|(body, at_ms)| {
+    let rows = rows.map(|(body, at_ms)| {
         let draft = Draft::new(MessageId::new("m 🧂\0").expect("a legal id"), body).expect("a legal message");
-        Record::Message(MessageRow::new(&draft, at_ms))
-    })
-    .collect()
+        MessageRow::new(&draft, at_ms)
+    });
+    let moved = |row: MessageRow| {
+        let at = "seg-0000000000000001-00000000000000ab#31+2048".parse().expect("a reference");
+        let archived = row.moved(Content::Archived { at, text: None });
+        let erased = archived.moved(Content::Erased);
+        [row, archived, erased].map(Record::Message)
+    };
+    rows.flat_map(moved).collect()
 }
 
 fn controls() -> [ControlRecord; 3] {
@@ -75,6 +82,16 @@ fn controls() -> [ControlRecord; 3] {
         extended_at_ms: 1_763_200_000_000,
         heat: HeatState { low_since_ms: Some(0), widened_at_ms: Some(1_763_200_000_001), grown_at_ms: None },
         voids: VoidRuns::from_runs(runs),
+        archive: ArchiveState {
+            through: SeqNo::clamped(513),
+            oldest_ms: Some(1_763_200_000_000),
+            moving: Some(Box::new(Move {
+                range: SeqRange { from: SeqNo::clamped(513), to: SeqNo::clamped(1_024) },
+                nonce: Nonce(u64::MAX),
+                replaces: (0..8).map(Nonce).collect(),
+                began_at_ms: 1_763_200_000_001,
+            })),
+        },
     };
     let last = ControlRecord {
         layout: Layout::new(8).raised(SeqNo::END, 2),

@@ -10,6 +10,7 @@ mod batch;
 mod campaigns;
 mod connect;
 mod dead_letters;
+mod due;
 mod error;
 mod item;
 mod metrics;
@@ -19,7 +20,7 @@ mod store;
 mod tables;
 mod warmth;
 
-pub use connect::ConnectError;
+pub use crate::aws::ConnectError;
 pub use metrics::DynamoMetrics;
 pub use options::DynamoOptions;
 pub use store::DynamoStore;

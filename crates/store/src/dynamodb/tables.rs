@@ -8,21 +8,29 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::create_table::CreateTableError;
 use aws_sdk_dynamodb::operation::describe_table::DescribeTableError;
+use aws_sdk_dynamodb::operation::update_table::UpdateTableError;
 use aws_sdk_dynamodb::types::{
-    AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TableDescription, TableStatus,
-    TimeToLiveDescription, TimeToLiveSpecification, TimeToLiveStatus,
+    AttributeDefinition, BillingMode, CreateGlobalSecondaryIndexAction, GlobalSecondaryIndex,
+    GlobalSecondaryIndexUpdate, IndexStatus, KeySchemaElement, KeyType, Projection, ProjectionType,
+    ScalarAttributeType, TableDescription, TableStatus, TimeToLiveDescription, TimeToLiveSpecification,
+    TimeToLiveStatus,
 };
 
-use super::item::{EXPIRES_AT, PK, SK};
+use super::item::{DUE_SHARD, EXPIRES_AT, OLDEST, PK, SK};
 use super::options::{TABLE_WAIT_MAX, TABLE_WAIT_STEP};
 use super::store::DynamoStore;
 use super::warmth::Warmth;
 use crate::port::Cause;
 
-type KeySchema = [(&'static str, KeyType, ScalarAttributeType); 2];
+type Key = (&'static str, KeyType, ScalarAttributeType);
+type KeySchema = [Key; 2];
 
 const MESSAGE_KEYS: KeySchema =
     [(PK, KeyType::Hash, ScalarAttributeType::S), (SK, KeyType::Range, ScalarAttributeType::N)];
+/// The index of conversations that the archive has to look at.
+pub(super) const DUE_INDEX: &str = "due";
+const DUE_KEYS: KeySchema =
+    [(DUE_SHARD, KeyType::Hash, ScalarAttributeType::S), (OLDEST, KeyType::Range, ScalarAttributeType::N)];
 const CAMPAIGN_KEYS: KeySchema =
     [(PK, KeyType::Hash, ScalarAttributeType::S), (SK, KeyType::Range, ScalarAttributeType::S)];
 
@@ -46,12 +54,14 @@ struct Table<'a> {
     client: &'a Client,
     name: &'a str,
     keys: KeySchema,
+    /// Has the index of what is due.
+    indexed: bool,
 }
 
 impl DynamoStore {
     fn tables(&self) -> [Table<'_>; 2] {
-        let table = |name, keys| Table { client: &self.client, name, keys };
-        [table(&self.table, MESSAGE_KEYS), table(&self.campaigns_table, CAMPAIGN_KEYS)]
+        let table = |name, keys, indexed| Table { client: &self.client, name, keys, indexed };
+        [table(&self.table, MESSAGE_KEYS, true), table(&self.campaigns_table, CAMPAIGN_KEYS, false)]
     }
 
     /// Whether the tables are there, with the keys that rows need.
@@ -78,6 +88,9 @@ impl DynamoStore {
                 _ => {}
             }
             table.wait_until_ready().await?;
+            if table.indexed {
+                table.add_index().await?;
+            }
         }
         self.let_claims_expire().await
     }
@@ -143,12 +156,16 @@ impl Table<'_> {
         if warmth != Warmth::default() {
             request = request.warm_throughput(warmth.into());
         }
-        for (name, role, kind) in self.keys.clone() {
-            let definition = AttributeDefinition::builder().attribute_name(name).attribute_type(kind).build();
-            let element = KeySchemaElement::builder().attribute_name(name).key_type(role).build();
-            request = request
-                .attribute_definitions(definition.map_err(|error| self.failed(error))?)
-                .key_schema(element.map_err(|error| self.failed(error))?);
+        for key in &self.keys {
+            request = request.attribute_definitions(self.definition(key)?).key_schema(self.element(key)?);
+        }
+        if self.indexed {
+            let mut index = GlobalSecondaryIndex::builder().index_name(DUE_INDEX).projection(keys_only());
+            for key in &DUE_KEYS {
+                request = request.attribute_definitions(self.definition(key)?);
+                index = index.key_schema(self.element(key)?);
+            }
+            request = request.global_secondary_indexes(index.build().map_err(|error| self.failed(error))?);
         }
         match request.send().await {
             Err(error) if !is_being_created(&error) => Err(self.failed(error)),
@@ -167,6 +184,56 @@ impl Table<'_> {
         Ok(())
     }
 
+    fn definition(&self, (name, _, kind): &Key) -> Result<AttributeDefinition, TableError> {
+        let definition = AttributeDefinition::builder().attribute_name(*name).attribute_type(kind.clone()).build();
+        definition.map_err(|error| self.failed(error))
+    }
+
+    fn element(&self, (name, role, _): &Key) -> Result<KeySchemaElement, TableError> {
+        let element = KeySchemaElement::builder().attribute_name(*name).key_type(role.clone()).build();
+        element.map_err(|error| self.failed(error))
+    }
+
+    /// Gives a table of before there was an archive its index, and waits until it can be used.
+    async fn add_index(&self) -> Result<(), TableError> {
+        let deadline = Instant::now() + TABLE_WAIT_MAX;
+        let mut asked = false;
+        loop {
+            let answer = self.client.describe_table().table_name(self.name).send().await;
+            let table = answer.map_err(|error| self.failed(error))?.table;
+            let indexes = table.as_ref().map(TableDescription::global_secondary_indexes).unwrap_or_default();
+            match indexes.iter().find(|index| index.index_name() == Some(DUE_INDEX)) {
+                Some(index) if index.index_status() == Some(&IndexStatus::Active) => return Ok(()),
+                None if !asked => {
+                    self.ask_for_index().await?;
+                    asked = true;
+                }
+                _ if Instant::now() >= deadline => return Err(TableError::NotReady(self.name.to_owned())),
+                _ => tokio::time::sleep(TABLE_WAIT_STEP).await,
+            }
+        }
+    }
+
+    async fn ask_for_index(&self) -> Result<(), TableError> {
+        let mut index = CreateGlobalSecondaryIndexAction::builder().index_name(DUE_INDEX).projection(keys_only());
+        let mut request = self.client.update_table().table_name(self.name);
+        for key in self.keys.iter().chain(&DUE_KEYS) {
+            request = request.attribute_definitions(self.definition(key)?);
+        }
+        for key in &DUE_KEYS {
+            index = index.key_schema(self.element(key)?);
+        }
+        let index = index.build().map_err(|error| self.failed(error))?;
+        let update = GlobalSecondaryIndexUpdate::builder().create(index).build();
+        match request.global_secondary_index_updates(update).send().await {
+            // Another server may have been faster.
+            Err(error) if !error.as_service_error().is_some_and(UpdateTableError::is_resource_in_use_exception) => {
+                Err(self.failed(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn wait_until_ready(&self) -> Result<(), TableError> {
         let deadline = Instant::now() + TABLE_WAIT_MAX;
         loop {
@@ -183,6 +250,10 @@ impl Table<'_> {
     fn failed(&self, error: impl Error + Send + Sync + 'static) -> TableError {
         TableError::Failed { table: self.name.to_owned(), source: Arc::new(error) }
     }
+}
+
+fn keys_only() -> Projection {
+    Projection::builder().projection_type(ProjectionType::KeysOnly).build()
 }
 
 fn is_being_created(error: &SdkError<CreateTableError>) -> bool {

@@ -1,4 +1,4 @@
-//! The engine as we use it: three keyspaces in a sub-folder, synced batches, and no wait without an end.
+//! The engine as we use it: four keyspaces in a sub-folder, synced batches, and no wait without an end.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -28,6 +28,7 @@ pub(super) struct Engine {
     rows: Keyspace,
     claims: Keyspace,
     campaigns: Keyspace,
+    due: Keyspace,
     probe: Arc<Probe>,
 }
 
@@ -69,7 +70,8 @@ impl Engine {
         let claims = db.keyspace("claims", || base().filter_policy(FilterPolicy::all(filter)))?;
         // Most partners that a search asks about are not boosted.
         let campaigns = db.keyspace("campaigns", || base().filter_policy(FilterPolicy::all(filter)))?;
-        Ok(Self { db, rows, claims, campaigns, probe })
+        let due = db.keyspace("due", base)?;
+        Ok(Self { db, rows, claims, campaigns, due, probe })
     }
 
     pub(super) fn space(&self, space: Space) -> &Keyspace {
@@ -77,6 +79,7 @@ impl Engine {
             Space::Rows => &self.rows,
             Space::Claims => &self.claims,
             Space::Campaigns => &self.campaigns,
+            Space::Due => &self.due,
         }
     }
 
@@ -121,6 +124,15 @@ impl Engine {
             },
             error => EngineFailure::new(error),
         }
+    }
+
+    /// Writes all tables anew, without what was overwritten or removed; the journal that had it goes too.
+    pub(super) fn compact(&self) -> Result<(), EngineFailure> {
+        self.flush()?;
+        for space in Space::ALL {
+            self.space(space).major_compact().map_err(|error| self.failed(error))?;
+        }
+        Ok(())
     }
 
     /// Moves everything from the journal into tables, so that the next start has nothing to replay.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::{Holder, OpenError};
 use super::journal;
+use crate::power_cut;
 
 const MARKER: &str = "SALTERN";
 /// Stands in for the marker until the engine's files are complete. Nothing has been acknowledged while it is there.
@@ -55,7 +56,7 @@ enum Content {
 impl Folder {
     /// Makes the folder ours and ready for the engine. What is not ours, or not whole, is left as it is.
     pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
-        create(path).map_err(|error| OpenError::io(path, error))?;
+        power_cut::create_dir(path).map_err(|error| OpenError::io(path, error))?;
         examine(path)?;
         let lock = acquire(path)?;
         // Again, now that nobody else can be creating it.
@@ -80,7 +81,7 @@ impl Folder {
             std::fs::remove_dir_all(self.engine())?;
         }
         self.write_marker(UNFINISHED)?;
-        sync_dir(&self.path)
+        power_cut::sync_dir(&self.path)
     }
 
     fn write_marker(&self, name: &str) -> io::Result<()> {
@@ -100,9 +101,9 @@ impl Folder {
                 }
                 Content::Nothing | Content::Unfinished => UNFINISHED,
             };
-            sync_dir(&self.engine())?;
+            power_cut::sync_dir(&self.engine())?;
             std::fs::rename(self.path.join(marker), self.path.join(MARKER))?;
-            sync_dir(&self.path)
+            power_cut::sync_dir(&self.path)
         };
         finish().map_err(|error| OpenError::io(&self.path, error))
     }
@@ -125,27 +126,6 @@ impl Folder {
         writeln!(lock, "{}", std::process::id())?;
         address.map_or(Ok(()), |address| writeln!(lock, "{address}"))
     }
-}
-
-/// Creates what is missing of the path, so that it survives a power cut.
-fn create(path: &Path) -> io::Result<()> {
-    let missing: Vec<_> = path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).collect();
-    std::fs::create_dir_all(path)?;
-    for dir in missing {
-        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        sync_dir(parent)?;
-    }
-    Ok(())
-}
-
-#[cfg(unix)]
-fn sync_dir(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn sync_dir(_: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 fn examine(path: &Path) -> Result<Content, OpenError> {

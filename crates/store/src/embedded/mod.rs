@@ -6,6 +6,7 @@
 mod campaigns;
 mod codec;
 mod commit;
+mod due;
 mod engine;
 mod error;
 mod folder;

@@ -16,10 +16,12 @@ pub(super) enum Space {
     Claims,
     /// Boosts, markets and dead letters.
     Campaigns,
+    /// When the archive has to look at which conversation.
+    Due,
 }
 
 impl Space {
-    pub(super) const ALL: [Self; 3] = [Self::Rows, Self::Claims, Self::Campaigns];
+    pub(super) const ALL: [Self; 4] = [Self::Rows, Self::Claims, Self::Campaigns, Self::Due];
 
     /// Where a row of the messages table lives. The first `#` of a key is ours, since `enc` lets none through.
     pub(super) fn of(partition: &PartitionKey) -> Self {
@@ -51,6 +53,16 @@ pub(super) fn partition_of(physical: &[u8]) -> Option<&[u8]> {
 /// The sort half of a physical key.
 pub(super) fn sort_of(physical: &[u8]) -> Option<u64> {
     physical.last_chunk().map(|sort| u64::from_be_bytes(*sort))
+}
+
+/// In the order of time.
+pub(super) fn due_key(oldest_ms: u64, control: &PartitionKey) -> Slice {
+    [oldest_ms.to_be_bytes().as_slice(), control.as_str().as_bytes()].concat().into()
+}
+
+pub(super) fn due_parts(key: &[u8]) -> Option<(u64, &[u8])> {
+    let (oldest_ms, control) = key.split_first_chunk()?;
+    Some((u64::from_be_bytes(*oldest_ms), control))
 }
 
 /// The key's own separator is the same byte as here.
@@ -111,6 +123,13 @@ mod tests {
         assert_eq!(&*market_key(&tenant), b"#tenant#d%23e\0tenant");
         assert_eq!(&*letter_key(LetterNo(0x0102)), b"#dead-letters\0\0\0\0\0\0\0\x01\x02");
         assert_eq!(sort_of(&letter_key(LetterNo(7))), Some(7));
+    }
+
+    #[test]
+    fn keys_of_the_index_are_pinned() {
+        let key = due_key(0x0102, &Key::control(&conversation("a#1")).partition);
+        assert_eq!(&*key, b"\0\0\0\0\0\0\x01\x02a%231#ctl");
+        assert_eq!(due_parts(&key), Some((0x0102, b"a%231#ctl".as_slice())));
     }
 
     #[test]

@@ -60,4 +60,11 @@ impl Scan for EmbeddedStore {
         }
         Ok(page)
     }
+
+    async fn compact(&self) -> Result<(), StoreError> {
+        self.check()?;
+        let engine = self.engine.clone();
+        let done = tokio::task::spawn_blocking(move || engine.compact()).await;
+        Ok(done.map_err(|panicked| StoreError::Unavailable(Arc::new(panicked)))??)
+    }
 }

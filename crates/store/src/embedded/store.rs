@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::campaigns::Shelf;
 use super::codec::{self, Damage};
 use super::commit::{Committer, Message, Premise, Request, Verdict, Write};
+use super::due;
 use super::engine::Engine;
 use super::error::{EngineFailure, OpenError, read_failed};
 use super::folder::Folder;
@@ -115,8 +116,9 @@ impl EmbeddedStore {
     }
 
     async fn write(&self, puts: &[Put]) -> Result<Vec<PutOutcome>, StoreError> {
-        let writes = puts.iter().map(|put| self.prepare(put)).collect::<Result<_, _>>()?;
-        self.commit(writes).await?.into_iter().map(outcome).collect()
+        let mut writes = puts.iter().map(|put| self.prepare(put)).collect::<Result<Vec<_>, _>>()?;
+        writes.extend(puts.iter().filter_map(due::index));
+        self.commit(writes).await?.into_iter().take(puts.len()).map(outcome).collect()
     }
 
     /// Hands writes to the commit thread, to be applied together or not at all.
@@ -138,7 +140,7 @@ impl EmbeddedStore {
         let (space, key) = (Space::of(&put.key.partition), physical_key(&put.key));
         let found = match space {
             Space::Claims => Some(self.look_ahead(space, &key)?),
-            Space::Rows | Space::Campaigns => None,
+            Space::Rows | Space::Campaigns | Space::Due => None,
         };
         let value = Some(codec::encode(&put.record).into());
         Ok(Write { space, key, value, premise: Premise::Row(put.condition), found })
@@ -148,7 +150,7 @@ impl EmbeddedStore {
         self.failure.borrow().clone().map_or(Ok(()), Err)
     }
 
-    fn read(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+    pub(super) fn read(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         let row = self.engine.space(Space::of(&key.partition)).get(physical_key(key)).map_err(read_failed)?;
         Ok(row.as_deref().map(codec::decode).transpose()?)
     }

@@ -18,6 +18,7 @@ async fn keeps_the_contract() {
 async fn can_be_scanned() {
     let store = local::store("scan").await;
     conformance::finds_every_row_once(&store, &store).await;
+    conformance::names_what_is_due(&store, &store).await;
 }
 
 fn whole_partition(order: Order) -> Query {

@@ -3,6 +3,7 @@ use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TimeToLiveStatus,
 };
 use saltern_store::dynamodb::{TableError, Warmth};
+use saltern_store::{Due as _, conformance};
 
 use crate::local;
 
@@ -53,6 +54,21 @@ async fn a_table_with_other_keys_is_refused() {
         assert!(matches!(store.check().await, Err(TableError::WrongKeys(_))));
         assert!(matches!(store.create_tables().await, Err(TableError::WrongKeys(_))));
     }
+}
+
+/// A table of before there was an archive gets its index, and what is written from then on is found by it.
+#[tokio::test]
+async fn an_older_table_gets_its_index() {
+    let client = local::client();
+    let keys = [("pk", KeyType::Hash, ScalarAttributeType::S), ("sk", KeyType::Range, ScalarAttributeType::N)];
+    create_with_keys(&client, "unindexed", keys).await;
+    let store = local::store_without_table("unindexed").await;
+    store.check().await.unwrap();
+    assert!(store.due(1, None, 1).await.is_err());
+    let (one, other) = tokio::join!(store.create_tables(), store.create_tables());
+    one.unwrap();
+    other.unwrap();
+    conformance::names_what_is_due(&store, &store).await;
 }
 
 /// The servers that tests can have take the wish at a table's creation, and do not say what they made of it.

@@ -35,7 +35,7 @@ impl Weight {
         self.items += 1;
         self.partners += match record {
             // A list of partners names each, and any other row is about one.
-            Record::Message(row) => row.body.content.matches("partner_id").count().max(1) as u64,
+            Record::Message(row) => row.text().unwrap_or_default().matches("partner_id").count().max(1) as u64,
             _ => 0,
         };
         self.bytes += row_bytes(key, record) as u64;

@@ -1,17 +1,20 @@
 use aws_sdk_dynamodb::types::AttributeValue;
+use saltern_core::archive::ArchiveState;
 use saltern_core::control::ControlRecord;
 use saltern_core::heat::HeatState;
+use saltern_core::key::Key;
 use saltern_core::layout::{Epoch, Layout};
 use saltern_core::seq::{SeqNo, SeqRange};
 use saltern_core::voids::VoidRuns;
 
 use super::Damage;
-use super::fields::{Fields, number, pairs};
+use super::fields::{Fields, number, pairs, text};
+use super::{DUE_SHARD, OLDEST, due_shard};
 
 const EPOCHS: &str = "epochs";
 const VOIDS: &str = "voids";
 
-pub(super) fn encode(control: &ControlRecord, mut set: impl FnMut(&str, AttributeValue)) {
+pub(super) fn encode(key: &Key, control: &ControlRecord, mut set: impl FnMut(&str, AttributeValue)) {
     set("ver", number(control.ver));
     set("horizon", number(control.layout.horizon().get()));
     set(EPOCHS, pairs(control.layout.epochs().iter().map(|epoch| (epoch.from.get(), epoch.n.into()))));
@@ -25,6 +28,15 @@ pub(super) fn encode(control: &ControlRecord, mut set: impl FnMut(&str, Attribut
         }
     }
     set(VOIDS, pairs(control.voids.runs().iter().map(|run| (run.from.get(), run.to.get()))));
+    let ArchiveState { through, oldest_ms, moving } = &control.archive;
+    set("archived_through", number(through.get()));
+    if let Some(oldest_ms) = oldest_ms {
+        set(OLDEST, number(*oldest_ms));
+        set(DUE_SHARD, text(&due_shard(&key.partition).to_string()));
+    }
+    if let Some(moving) = moving {
+        set("moving", text(&moving.to_string()));
+    }
 }
 
 pub(super) fn decode(fields: &mut Fields<'_>) -> Result<ControlRecord, Damage> {
@@ -42,6 +54,12 @@ pub(super) fn decode(fields: &mut Fields<'_>) -> Result<ControlRecord, Damage> {
             grown_at_ms: fields.maybe_number("grown_at")?,
         },
         voids: VoidRuns::from_runs(voids.collect::<Result<Vec<_>, _>>()?),
+        archive: ArchiveState {
+            // Absent from records of before there was an archive.
+            through: fields.maybe_seq("archived_through")?.unwrap_or(SeqNo::FIRST),
+            oldest_ms: fields.maybe_number(OLDEST)?,
+            moving: fields.maybe_text("moving")?.map(|text| text.parse()).transpose()?.map(Box::new),
+        },
     })
 }
 

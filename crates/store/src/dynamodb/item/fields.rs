@@ -71,6 +71,10 @@ impl<'a> Fields<'a> {
         self.take(name)?.as_bool().copied().map_err(|_| Damage::Wrong(name))
     }
 
+    pub(super) fn maybe_flag(&mut self, name: &'static str) -> Result<bool, Damage> {
+        if self.0.contains_key(name) { self.flag(name) } else { Ok(false) }
+    }
+
     /// A number, or a text of digits where DynamoDB's numbers do not reach.
     pub(super) fn float(&mut self, name: &'static str) -> Result<f64, Damage> {
         match self.take(name)? {
@@ -97,6 +101,10 @@ impl<'a> Fields<'a> {
 
     pub(super) fn seq(&mut self, name: &'static str) -> Result<SeqNo, Damage> {
         SeqNo::new(self.number(name)?).ok_or(Damage::Wrong(name))
+    }
+
+    pub(super) fn maybe_seq(&mut self, name: &'static str) -> Result<Option<SeqNo>, Damage> {
+        if self.0.contains_key(name) { self.seq(name).map(Some) } else { Ok(None) }
     }
 
     pub(super) fn digest(&mut self, name: &'static str) -> Result<Digest, Damage> {

@@ -1,11 +1,12 @@
 use proptest::prelude::*;
 use rstest::rstest;
+use saltern_core::archive::ArchiveState;
 use saltern_core::control::ControlRecord;
 use saltern_core::heat::HeatState;
 use saltern_core::ids::ConversationId;
 use saltern_core::layout::{Layout, Salt};
 use saltern_core::limits::SEQ_NO_END;
-use saltern_core::message::Digest;
+use saltern_core::message::{Body, Digest};
 use saltern_core::seq::SeqRange;
 use saltern_core::voids::VoidRuns;
 
@@ -18,17 +19,22 @@ fn key() -> Key {
 }
 
 fn row(receiver: Option<&str>, timestamp: Option<&str>) -> Record {
-    Record::Message(MessageRow {
-        message_id: MessageId::new("m1").unwrap(),
-        body: Body {
-            sender_id: ParticipantId::new("al").unwrap(),
-            receiver_id: receiver.map(|receiver| ParticipantId::new(receiver).unwrap()),
-            content: "hé".into(),
-            timestamp: timestamp.map(str::to_owned),
-        },
-        digest: Digest([0xAB; 16]),
-        ingested_at_ms: 300,
-    })
+    let body = Body {
+        sender_id: ParticipantId::new("al").unwrap(),
+        receiver_id: receiver.map(|receiver| ParticipantId::new(receiver).unwrap()),
+        content: "hé".into(),
+        timestamp: timestamp.map(str::to_owned),
+    };
+    Record::Message(MessageRow::with_digest(MessageId::new("m1").unwrap(), body, Digest([0xAB; 16]), 300))
+}
+
+fn moved(content: Content) -> Record {
+    let Record::Message(row) = row(None, Some("t")) else { unreachable!() };
+    Record::Message(row.moved(content))
+}
+
+fn archived() -> Record {
+    moved(Content::Archived { at: "seg-1#31+20".parse().unwrap(), text: None })
 }
 
 fn claim() -> Record {
@@ -44,6 +50,11 @@ fn control() -> Record {
         extended_at_ms: 5,
         heat: HeatState { low_since_ms: None, widened_at_ms: Some(6), grown_at_ms: Some(7) },
         voids: VoidRuns::from_runs([SeqRange { from: SeqNo::clamped(2), to: SeqNo::clamped(129) }]),
+        archive: ArchiveState {
+            through: SeqNo::clamped(300),
+            oldest_ms: Some(8),
+            moving: "300-301 9 a b".parse().map(Box::new).ok(),
+        },
     })
 }
 
@@ -79,6 +90,16 @@ fn written_value(value: &AttributeValue) -> String {
     "content=\"hé\" digest=<abababababababababababababababab> ingested_at=300 \
     kind=\"message\" message_id=\"m1\" pk=\"a%231#4\" receiver_id=\"b\" sender_id=\"al\" sk=42 timestamp=\"\" v=0"
 )]
+#[case(
+    archived(),
+    "digest=<abababababababababababababababab> ingested_at=300 kind=\"message\" message_id=\"m1\" pk=\"a%231#4\" \
+    s3_ref=\"seg-1#31+20\" sender_id=\"al\" sk=42 timestamp=\"t\" v=1"
+)]
+#[case(
+    moved(Content::Erased),
+    "digest=<abababababababababababababababab> erased=Bool(true) ingested_at=300 kind=\"message\" message_id=\"m1\" \
+    pk=\"a%231#4\" sender_id=\"al\" sk=42 timestamp=\"t\" v=1"
+)]
 #[case(Record::Void, "kind=\"void\" pk=\"a%231#4\" sk=42 v=0")]
 #[case(
     claim(),
@@ -87,8 +108,8 @@ fn written_value(value: &AttributeValue) -> String {
 )]
 #[case(
     control(),
-    "epochs=[[1,1],[9,3]] extended_at=5 grown_at=7 horizon=500 kind=\"control\" lease=16 pk=\"a%231#4\" \
-    resolved=400 sk=42 v=200 ver=200 voids=[[2,129]] widened_at=6"
+    "archived_through=300 due=\"3\" epochs=[[1,1],[9,3]] extended_at=5 grown_at=7 horizon=500 kind=\"control\" \
+    lease=16 moving=\"300-301 9 000000000000000a 000000000000000b\" oldest=8 pk=\"a%231#4\" resolved=400 sk=42 v=200 ver=200 voids=[[2,129]] widened_at=6"
 )]
 fn items_are_pinned(#[case] record: Record, #[case] expected: &str) {
     let item = encode(&key(), &record, EXPIRY_S);
@@ -164,6 +185,11 @@ fn controls() -> impl Strategy<Value = Record> {
                 extended_at_ms,
                 heat: HeatState { low_since_ms, widened_at_ms, grown_at_ms },
                 voids: VoidRuns::from_runs(runs.into_iter().map(run)),
+                archive: ArchiveState {
+                    through: resolved,
+                    oldest_ms: low_since_ms,
+                    moving: grown_at_ms.map(|began| Box::new(format!("1-512 {began} a b").parse().unwrap())),
+                },
             })
         },
     )
@@ -173,16 +199,18 @@ fn messages() -> impl Strategy<Value = Record> {
     let receiver = prop::option::of("\\PC{1,20}");
     (any::<[u8; 16]>(), any::<u64>(), "\\PC{1,20}", receiver, any::<String>(), any::<Option<String>>()).prop_map(
         |(digest, ingested_at_ms, id, receiver, content, timestamp)| {
-            Record::Message(MessageRow {
-                message_id: MessageId::new(&id).unwrap(),
-                body: Body {
-                    sender_id: ParticipantId::new(&id).unwrap(),
-                    receiver_id: receiver.map(|receiver| ParticipantId::new(&receiver).unwrap()),
-                    content,
-                    timestamp,
-                },
-                digest: Digest(digest),
-                ingested_at_ms,
+            let body = Body {
+                sender_id: ParticipantId::new(&id).unwrap(),
+                receiver_id: receiver.map(|receiver| ParticipantId::new(&receiver).unwrap()),
+                content,
+                timestamp,
+            };
+            let row = MessageRow::with_digest(MessageId::new(&id).unwrap(), body, Digest(digest), ingested_at_ms);
+            let at = "seg-1#31+20".parse().unwrap();
+            Record::Message(match ingested_at_ms % 3 {
+                0 => row,
+                1 => row.moved(Content::Archived { at, text: None }),
+                _ => row.moved(Content::Erased),
             })
         },
     )

@@ -1,11 +1,12 @@
+use saltern_core::archive::ArchiveState;
 use saltern_core::control::ControlRecord;
 use saltern_core::heat::HeatState;
 use saltern_core::layout::{Epoch, Layout};
 use saltern_core::seq::{SeqNo, SeqRange};
 use saltern_core::voids::VoidRuns;
 
-use super::Damage;
 use super::wire::{Reader, Writer};
+use super::{CONTROL, CONTROL_WITHOUT_GROWTH, Damage};
 
 pub(super) fn encode(control: &ControlRecord, out: &mut Writer) {
     out.number(control.layout.horizon().get());
@@ -25,10 +26,13 @@ pub(super) fn encode(control: &ControlRecord, out: &mut Writer) {
         out.number(run.from.get());
         out.number(run.to.get());
     }
+    out.number(control.archive.through.get());
+    out.maybe_number(control.archive.oldest_ms);
+    out.maybe_text(control.archive.moving.as_ref().map(ToString::to_string).as_deref());
 }
 
-/// `knows_growth`: whether the record says when n last grew, which the first shape did not.
-pub(super) fn decode(ver: u64, knows_growth: bool, from: &mut Reader<'_>) -> Result<ControlRecord, Damage> {
+/// The kind tells the shape: the first did not say when n last grew, the second nothing of an archive.
+pub(super) fn decode(kind: u8, ver: u64, from: &mut Reader<'_>) -> Result<ControlRecord, Damage> {
     let horizon = seq(from)?;
     let epochs = (0..from.count()?).map(|_| epoch(from)).collect::<Result<_, _>>()?;
     Ok(ControlRecord {
@@ -40,12 +44,21 @@ pub(super) fn decode(ver: u64, knows_growth: bool, from: &mut Reader<'_>) -> Res
         heat: HeatState {
             low_since_ms: from.maybe_number()?,
             widened_at_ms: from.maybe_number()?,
-            grown_at_ms: if knows_growth { from.maybe_number()? } else { None },
+            grown_at_ms: if kind == CONTROL_WITHOUT_GROWTH { None } else { from.maybe_number()? },
         },
         voids: {
             let runs = (0..from.count()?).map(|_| run(from)).collect::<Result<Vec<_>, _>>()?;
             VoidRuns::from_runs(runs)
         },
+        archive: if kind == CONTROL { archive(from)? } else { ArchiveState::unknown() },
+    })
+}
+
+fn archive(from: &mut Reader<'_>) -> Result<ArchiveState, Damage> {
+    Ok(ArchiveState {
+        through: seq(from)?,
+        oldest_ms: from.maybe_number()?,
+        moving: from.maybe_text()?.map(str::parse).transpose()?.map(Box::new),
     })
 }
 

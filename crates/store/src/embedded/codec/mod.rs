@@ -10,11 +10,12 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use saltern_core::archive::RefError;
 use saltern_core::campaigns::MarketError;
 use saltern_core::ids::{IdError, MessageId, ParticipantId};
 use saltern_core::layout::LayoutError;
-use saltern_core::message::{Body, Digest};
-use saltern_core::record::{Claim, MessageRow, Record};
+use saltern_core::message::Digest;
+use saltern_core::record::{Claim, Content, MessageRow, Record};
 use saltern_core::seq::SeqNo;
 
 pub(super) use campaigns::{
@@ -27,10 +28,14 @@ const VOID: u8 = 2;
 const CLAIM: u8 = 3;
 /// Control records without the time of their last growth: still read, no longer written.
 const CONTROL_WITHOUT_GROWTH: u8 = 4;
-const CONTROL: u8 = 5;
+/// Control records that know of no archive: still read, no longer written.
+const CONTROL_WITHOUT_ARCHIVE: u8 = 5;
 const BOOST: u8 = 6;
 const MARKET: u8 = 7;
 const DEAD_LETTER: u8 = 8;
+const ARCHIVED: u8 = 9;
+const ERASED: u8 = 10;
+const CONTROL: u8 = 11;
 
 /// Why bytes are not a row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,13 +58,20 @@ pub(super) enum Damage {
     Layout(#[from] LayoutError),
     #[error("market")]
     Market(#[from] MarketError),
+    #[error("archive")]
+    Archive(#[from] RefError),
 }
 
 pub(super) fn encode(record: &Record) -> Vec<u8> {
     let mut out = Writer::with_capacity(size_hint(record));
     match record {
         Record::Message(row) => {
-            out.head(MESSAGE, record.version());
+            let kind = match &row.content {
+                Content::Here(_) => MESSAGE,
+                Content::Archived { .. } => ARCHIVED,
+                Content::Erased => ERASED,
+            };
+            out.head(kind, record.version());
             message(row, &mut out);
         }
         Record::Void => out.head(VOID, record.version()),
@@ -78,13 +90,13 @@ pub(super) fn encode(record: &Record) -> Vec<u8> {
 fn size_hint(record: &Record) -> usize {
     const FIXED: usize = 64;
     match record {
-        Record::Message(MessageRow { message_id, body, .. }) => {
+        Record::Message(row) => {
             FIXED
-                + message_id.as_str().len()
-                + body.sender_id.as_str().len()
-                + body.receiver_id.as_ref().map_or(0, |r| r.as_str().len())
-                + body.content.len()
-                + body.timestamp.as_ref().map_or(0, String::len)
+                + row.message_id.as_str().len()
+                + row.sender_id.as_str().len()
+                + row.receiver_id.as_ref().map_or(0, |r| r.as_str().len())
+                + row.text().map_or(0, str::len)
+                + row.timestamp.as_ref().map_or(0, String::len)
         }
         _ => FIXED,
     }
@@ -94,10 +106,14 @@ fn message(row: &MessageRow, out: &mut Writer) {
     out.number(row.ingested_at_ms);
     out.bytes(&row.digest.0);
     out.text(row.message_id.as_str());
-    out.text(row.body.sender_id.as_str());
-    out.maybe_text(row.body.receiver_id.as_ref().map(ParticipantId::as_str));
-    out.text(&row.body.content);
-    out.maybe_text(row.body.timestamp.as_deref());
+    out.text(row.sender_id.as_str());
+    out.maybe_text(row.receiver_id.as_ref().map(ParticipantId::as_str));
+    match &row.content {
+        Content::Here(text) => out.text(text),
+        Content::Archived { at, .. } => out.text(&at.to_string()),
+        Content::Erased => {}
+    }
+    out.maybe_text(row.timestamp.as_deref());
 }
 
 /// The version of a row, without looking at the rest of it.
@@ -109,12 +125,14 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, Damage> {
     let mut from = Reader::new(bytes);
     let (kind, version) = from.head()?;
     let record = match kind {
-        MESSAGE => Record::Message(read_message(&mut from)?),
+        MESSAGE | ARCHIVED | ERASED => Record::Message(read_message(kind, version, &mut from)?),
         VOID => Record::Void,
         CLAIM => {
             Record::Claim(Claim { seq: SeqNo::new(version).ok_or(Damage::Number)?, digest: Digest(from.array()?) })
         }
-        CONTROL | CONTROL_WITHOUT_GROWTH => Record::Control(control::decode(version, kind == CONTROL, &mut from)?),
+        CONTROL | CONTROL_WITHOUT_ARCHIVE | CONTROL_WITHOUT_GROWTH => {
+            Record::Control(control::decode(kind, version, &mut from)?)
+        }
         kind => return Err(Damage::Kind(kind)),
     };
     from.end()?;
@@ -124,16 +142,19 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, Damage> {
     Ok(record)
 }
 
-fn read_message(from: &mut Reader<'_>) -> Result<MessageRow, Damage> {
+fn read_message(kind: u8, ver: u64, from: &mut Reader<'_>) -> Result<MessageRow, Damage> {
     Ok(MessageRow {
+        ver,
         ingested_at_ms: from.number()?,
         digest: Digest(from.array()?),
         message_id: MessageId::new(from.text()?)?,
-        body: Body {
-            sender_id: ParticipantId::new(from.text()?)?,
-            receiver_id: from.maybe_text()?.map(ParticipantId::new).transpose()?,
-            content: from.text()?.to_owned(),
-            timestamp: from.maybe_text()?.map(str::to_owned),
+        sender_id: ParticipantId::new(from.text()?)?,
+        receiver_id: from.maybe_text()?.map(ParticipantId::new).transpose()?,
+        content: match kind {
+            ARCHIVED => Content::Archived { at: from.text()?.parse()?, text: None },
+            ERASED => Content::Erased,
+            _ => Content::Here(from.text()?.to_owned()),
         },
+        timestamp: from.maybe_text()?.map(str::to_owned),
     })
 }

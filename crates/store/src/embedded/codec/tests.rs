@@ -1,9 +1,11 @@
 use proptest::prelude::*;
 use rstest::rstest;
+use saltern_core::archive::ArchiveState;
 use saltern_core::control::ControlRecord;
 use saltern_core::heat::HeatState;
 use saltern_core::layout::Layout;
 use saltern_core::limits::SEQ_NO_END;
+use saltern_core::message::Body;
 use saltern_core::seq::SeqRange;
 use saltern_core::voids::VoidRuns;
 
@@ -13,18 +15,27 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+fn bytes(hex: &str) -> Vec<u8> {
+    (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect()
+}
+
 fn row(receiver: Option<&str>, timestamp: Option<&str>) -> Record {
-    Record::Message(MessageRow {
-        message_id: MessageId::new("m1").unwrap(),
-        body: Body {
-            sender_id: ParticipantId::new("al").unwrap(),
-            receiver_id: receiver.map(|receiver| ParticipantId::new(receiver).unwrap()),
-            content: "hé".into(),
-            timestamp: timestamp.map(str::to_owned),
-        },
-        digest: Digest([0xAB; 16]),
-        ingested_at_ms: 300,
-    })
+    let body = Body {
+        sender_id: ParticipantId::new("al").unwrap(),
+        receiver_id: receiver.map(|receiver| ParticipantId::new(receiver).unwrap()),
+        content: "hé".into(),
+        timestamp: timestamp.map(str::to_owned),
+    };
+    Record::Message(MessageRow::with_digest(MessageId::new("m1").unwrap(), body, Digest([0xAB; 16]), 300))
+}
+
+fn moved(content: Content) -> Record {
+    let Record::Message(row) = row(None, Some("t")) else { unreachable!() };
+    Record::Message(row.moved(content))
+}
+
+fn archived() -> Record {
+    moved(Content::Archived { at: "seg-1#31+20".parse().unwrap(), text: None })
 }
 
 fn control() -> Record {
@@ -36,6 +47,11 @@ fn control() -> Record {
         extended_at_ms: 5,
         heat: HeatState { low_since_ms: None, widened_at_ms: Some(6), grown_at_ms: Some(7) },
         voids: VoidRuns::from_runs([SeqRange { from: SeqNo::clamped(2), to: SeqNo::clamped(129) }]),
+        archive: ArchiveState {
+            through: SeqNo::clamped(300),
+            oldest_ms: Some(8),
+            moving: "300-301 9 a b".parse().map(Box::new).ok(),
+        },
     })
 }
 
@@ -43,9 +59,15 @@ fn control() -> Record {
 #[rstest]
 #[case(row(None, None), "0100ac02abababababababababababababababab026d3102616c000368c3a900")]
 #[case(row(Some("b"), Some("")), "0100ac02abababababababababababababababab026d3102616c02620368c3a901")]
+#[case(archived(), "0901ac02abababababababababababababababab026d3102616c000b7365672d312333312b32300274")]
+#[case(moved(Content::Erased), "0a01ac02abababababababababababababababab026d3102616c000274")]
 #[case(Record::Void, "0200")]
 #[case(Record::Claim(Claim { seq: SeqNo::clamped(300), digest: Digest([1; 16]) }), "03ac0201010101010101010101010101010101")]
-#[case(control(), "05c801f403020101090390031005000106010701028101")]
+#[case(
+    control(),
+    "0bc801f403020101090390031005000106010701028101ac0201082c3330302d3330312039203030303030303030303030303030306120\
+    30303030303030303030303030303062"
+)]
 fn rows_are_pinned(#[case] record: Record, #[case] bytes: &str) {
     assert_eq!(hex(&encode(&record)), bytes);
     assert_eq!(decode(&encode(&record)), Ok(record));
@@ -55,15 +77,22 @@ fn rows_are_pinned(#[case] record: Record, #[case] bytes: &str) {
 #[test]
 fn control_records_of_the_first_shape_are_still_read() {
     let old = "04c801f40302010109039003100500010601028101";
-    let bytes: Vec<u8> = (0..old.len() / 2).map(|i| u8::from_str_radix(&old[2 * i..2 * i + 2], 16).unwrap()).collect();
     let Record::Control(mut expected) = control() else { unreachable!() };
     expected.heat.grown_at_ms = None;
-    assert_eq!(decode(&bytes), Ok(Record::Control(expected)));
+    expected.archive = ArchiveState::unknown();
+    assert_eq!(decode(&bytes(old)), Ok(Record::Control(expected)));
+}
+
+#[test]
+fn control_records_of_before_the_archive_are_still_read() {
+    let Record::Control(mut expected) = control() else { unreachable!() };
+    expected.archive = ArchiveState::unknown();
+    assert_eq!(decode(&bytes("05c801f403020101090390031005000106010701028101")), Ok(Record::Control(expected)));
 }
 
 #[rstest]
 #[case(&[], Damage::Truncated)]
-#[case(&[9, 0], Damage::Kind(9))]
+#[case(&[99, 0], Damage::Kind(99))]
 #[case(&[VOID], Damage::Truncated)]
 #[case(&[VOID, 1], Damage::Number)]
 #[case(&[VOID, 0, 0], Damage::Trailing)]
@@ -93,16 +122,18 @@ fn messages() -> impl Strategy<Value = Record> {
     let receiver = prop::option::of("\\PC{1,20}");
     (any::<[u8; 16]>(), any::<u64>(), "\\PC{1,20}", "\\PC{1,20}", receiver, any::<String>(), any::<Option<String>>())
         .prop_map(|(digest, ingested_at_ms, id, sender, receiver, content, timestamp)| {
-            Record::Message(MessageRow {
-                message_id: MessageId::new(&id).unwrap(),
-                body: Body {
-                    sender_id: ParticipantId::new(&sender).unwrap(),
-                    receiver_id: receiver.map(|receiver| ParticipantId::new(&receiver).unwrap()),
-                    content,
-                    timestamp,
-                },
-                digest: Digest(digest),
-                ingested_at_ms,
+            let body = Body {
+                sender_id: ParticipantId::new(&sender).unwrap(),
+                receiver_id: receiver.map(|receiver| ParticipantId::new(&receiver).unwrap()),
+                content,
+                timestamp,
+            };
+            let row = MessageRow::with_digest(MessageId::new(&id).unwrap(), body, Digest(digest), ingested_at_ms);
+            let at = "seg-1#31+20".parse().unwrap();
+            Record::Message(match ingested_at_ms % 3 {
+                0 => row,
+                1 => row.moved(Content::Archived { at, text: None }),
+                _ => row.moved(Content::Erased),
             })
         })
 }
@@ -123,6 +154,11 @@ fn controls() -> impl Strategy<Value = Record> {
                 extended_at_ms,
                 heat: HeatState { low_since_ms, widened_at_ms, grown_at_ms },
                 voids: VoidRuns::from_runs(runs.into_iter().map(run)),
+                archive: ArchiveState {
+                    through: resolved,
+                    oldest_ms: low_since_ms,
+                    moving: grown_at_ms.map(|began| Box::new(format!("1-512 {began} a b").parse().unwrap())),
+                },
             })
         },
     )
@@ -142,7 +178,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_row_or_damage(kind in 0..6_u8, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_a_row_or_damage(kind in 0..12_u8, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = decode(&bytes);
         let _ = decode(&[&[kind], bytes.as_slice()].concat());
     }

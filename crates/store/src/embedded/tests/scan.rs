@@ -1,4 +1,5 @@
 use super::*;
+use crate::due::Due as _;
 use crate::embedded::physical::{Space, physical_key};
 use crate::scan::Scan as _;
 
@@ -22,4 +23,17 @@ async fn a_damaged_row_stands_for_itself() {
     for (key, record) in page.rows {
         assert_eq!(record.is_err(), key == damaged, "{key:?}");
     }
+}
+
+#[tokio::test]
+async fn knows_what_is_due() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path());
+    conformance::names_what_is_due(&store, &store).await;
+    store.close().await.unwrap();
+    drop(store);
+    // What a record has left behind is dropped when it is met, and stays out.
+    let store = open(folder.path());
+    assert_eq!(store.due(5_000, None, 100).await.unwrap().conversations.len(), 40);
+    assert_eq!(store.engine.space(Space::Due).iter().count(), 40);
 }
