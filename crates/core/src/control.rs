@@ -73,7 +73,7 @@ impl ControlRecord {
             extended_at_ms: by.now_ms,
             heat,
             voids: self.voids.clone(),
-            archive: self.archive.clone(),
+            archive: self.archive.indexed(),
         })
     }
 
@@ -167,6 +167,14 @@ mod tests {
         assert_eq!(later.layout.n(), 1);
         let busy_again = extend(&hot, 10, 1, 3_900.0, 100 + HeatPolicy::default().shrink_after_ms).unwrap();
         assert_eq!((busy_again.layout.n(), busy_again.heat.low_since_ms), (5, None));
+    }
+
+    /// Of before there was an archive: how old its messages are, the next pass finds out.
+    #[test]
+    fn an_older_record_is_indexed_when_it_is_extended() {
+        let old = ControlRecord { archive: ArchiveState::unknown(), ..ControlRecord::create(1, 7) };
+        assert_eq!(extend(&old, 9, 1, 0.0, 100).unwrap().archive.oldest_ms, Some(0));
+        assert_eq!(extend(&ControlRecord::create(1, 7), 9, 1, 0.0, 100).unwrap().archive.oldest_ms, Some(7));
     }
 
     #[test]

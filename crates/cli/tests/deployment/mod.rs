@@ -12,11 +12,18 @@ pub(crate) struct Deployment {
     endpoint: String,
     redis: String,
     folder: TempDir,
+    variables: Vec<(String, String)>,
 }
 
 impl Deployment {
     pub(crate) fn on(endpoint: String, redis: String) -> Self {
-        Self { endpoint, redis, folder: TempDir::new().unwrap() }
+        Self { endpoint, redis, folder: TempDir::new().unwrap(), variables: Vec::new() }
+    }
+
+    /// With this variable, for every command.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     pub(crate) fn command(&self, verb: &str) -> Command {
@@ -24,6 +31,7 @@ impl Deployment {
         command.arg(verb).current_dir(self.folder.path());
         command.env("SALTERN_MODE", "cloud").env("SALTERN_DYNAMODB_ENDPOINT", &self.endpoint);
         command.env("SALTERN_REDIS_URL", &self.redis).env("SALTERN_TIMEOUTS_APPEND_MS", "3000");
+        command.envs(self.variables.iter().cloned());
         command
     }
 

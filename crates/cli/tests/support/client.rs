@@ -85,6 +85,10 @@ impl Client {
         self.send(Method::POST, path, Some(body)).await
     }
 
+    pub async fn delete(&mut self, path: &str) -> Result<Answer, Lost> {
+        self.send(Method::DELETE, path, None).await
+    }
+
     pub async fn append(&mut self, conversation: &str, body: &Value) -> Result<Answer, Lost> {
         self.send(Method::POST, &format!("{}/messages", path(conversation)), Some(body)).await
     }

@@ -23,6 +23,12 @@ impl ArchiveState {
         Self { through: SeqNo::FIRST, oldest_ms: Some(now_ms), moving: None }
     }
 
+    /// The same, to be found by the index: one that does not say how old its messages are is looked at soon.
+    #[must_use]
+    pub fn indexed(&self) -> Self {
+        Self { oldest_ms: self.oldest_ms.or(Some(0)), ..self.clone() }
+    }
+
     /// Of a conversation that knows nothing of the archive.
     #[must_use]
     pub fn unknown() -> Self {

@@ -11,6 +11,7 @@ use saltern_core::record::Record;
 
 use super::codec::Damage;
 use super::commit::{Premise, Write};
+use super::engine::FILL_KEY;
 use super::error::read_failed;
 use super::physical::{Space, due_key, due_parts};
 use super::store::EmbeddedStore;
@@ -52,10 +53,10 @@ impl Due for EmbeddedStore {
         let mut left_behind = Vec::new();
         for (looked_at, guard) in self.engine.space(Space::Due).range((from, Bound::Unbounded)).enumerate() {
             let key = guard.key().map_err(read_failed)?;
-            let (oldest_ms, conversation) = named(&key)?;
-            if oldest_ms > oldest_ms_max {
+            if *key == FILL_KEY || due_parts(&key).is_some_and(|(oldest_ms, _)| oldest_ms > oldest_ms_max) {
                 break;
             }
+            let (oldest_ms, conversation) = named(&key)?;
             match self.read(&Key::control(&conversation))? {
                 Some(Record::Control(control)) if control.archive.oldest_ms == Some(oldest_ms) => {
                     page.conversations.push(conversation.clone());

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
 
+use saltern_core::rng::SplitMix64;
+
 use super::error::{EngineFailure, OpenError, is_full};
 use super::options::{EmbeddedOptions, JOURNAL_BYTES_MIN, OPEN_TABLES_MAX};
 use super::physical::Space;
@@ -21,6 +23,11 @@ const UNCOMPACTED_MAX: usize = 26;
 const BUSY_PAUSE: Duration = Duration::from_millis(2);
 /// A clean shutdown gives flushes this long; what is not flushed then is in the journal anyway.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The engine's own threshold for a journal, and what fills one up: under a key of the index that is never due.
+const JOURNAL_FULL_BYTES: usize = 64_000_000;
+const FILL_BYTES: usize = 1024 * 1024;
+pub(super) const FILL_KEY: [u8; 9] = [0xFF; 9];
 
 #[derive(Clone)]
 pub(super) struct Engine {
@@ -127,7 +134,19 @@ impl Engine {
     }
 
     /// Writes all tables anew, without what was overwritten or removed; the journal that had it goes too.
+    ///
+    /// The engine closes a journal only when it is long enough, and removes it when all it holds is in tables. So it is made
+    /// long enough, and flushed twice: the first time it is closed, the second it goes.
     pub(super) fn compact(&self) -> Result<(), EngineFailure> {
+        let failed = |error| self.failed(error);
+        let mut random = SplitMix64::new(0);
+        let noise: Vec<u8> = (0..FILL_BYTES / 8).flat_map(|_| random.next_u64().to_le_bytes()).collect();
+        for _ in 0..JOURNAL_FULL_BYTES.div_ceil(FILL_BYTES) + 1 {
+            self.wait_until_ready(&[(Space::Due, Slice::from(FILL_KEY), None)])?;
+            self.due.insert(FILL_KEY, &noise).map_err(failed)?;
+        }
+        self.due.remove(FILL_KEY).map_err(failed)?;
+        self.flush()?;
         self.flush()?;
         for space in Space::ALL {
             self.space(space).major_compact().map_err(|error| self.failed(error))?;

@@ -21,19 +21,21 @@ const LOCK: &str = "LOCK";
 const ENGINE: &str = "engine";
 
 const FORMAT_NAME: &str = "embedded format ";
-/// Format 2 has the keyspace of campaigns. A folder of format 1 gets it when it is opened.
-const FORMAT: u32 = 2;
+/// Format 2 has the keyspace of campaigns, format 3 that of what is due, and rows without their content. An older folder gets
+/// what it lacks when it is opened.
+const FORMAT: u32 = 3;
 /// Stands in for the marker of the new format while a folder is brought up to it.
 const NEXT: &str = "SALTERN.next";
 
 /// Files without which the engine would start afresh and remove what is left of the old data, and since which format.
-const ESSENTIAL: [(&str, u32); 6] = [
+const ESSENTIAL: [(&str, u32); 7] = [
     ("version", 1),
     ("lock", 1),
     ("keyspaces/0/current", 1),
     ("keyspaces/1/current", 1),
     ("keyspaces/2/current", 1),
     ("keyspaces/3/current", 2),
+    ("keyspaces/4/current", 3),
 ];
 
 pub(super) struct Folder {

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path as FolderPath, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -49,7 +49,7 @@ impl ObjectRoot {
     /// Files under a folder, which is created if it is not there.
     ///
     /// A put writes a file `name#1`, or the next free number, and renames it when it is on the disk. What a crash leaves of
-    /// one is no object, is in nobody's way, and stays until somebody removes it.
+    /// one is no object, is in nobody's way, and stays until `remove_unfinished`.
     pub fn folder(path: &FolderPath) -> io::Result<Self> {
         power_cut::create_dir(path)?;
         let folder = path.canonicalize()?;
@@ -167,6 +167,28 @@ impl Objects for ObjectRoot {
         })
         .await
     }
+
+    async fn remove_unfinished(&self, before_ms: u64) -> Result<u64, ObjectError> {
+        let Some(folder) = self.folder.clone() else { return Ok(0) };
+        let before = SystemTime::UNIX_EPOCH + Duration::from_millis(before_ms);
+        let removed = tokio::task::spawn_blocking(move || remove_unfinished(&folder, before)).await;
+        removed.map_err(io::Error::from).flatten().map_err(|error| ObjectError::Unavailable(Arc::new(error)))
+    }
+}
+
+/// Files that a put has not renamed. Directories are few: one for each conversation.
+fn remove_unfinished(folder: &FolderPath, before: SystemTime) -> io::Result<u64> {
+    let mut removed = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            removed += remove_unfinished(&entry.path(), before)?;
+        } else if entry.file_name().to_string_lossy().contains('#') && entry.metadata()?.modified()? <= before {
+            std::fs::remove_file(entry.path())?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
 }
 
 /// Ends with the page, however much lies behind it: S3 is asked for one answer, of up to `LIST_MAX` names.

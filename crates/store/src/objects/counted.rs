@@ -58,6 +58,10 @@ impl CountedObjects {
 
 #[async_trait]
 impl Objects for CountedObjects {
+    async fn remove_unfinished(&self, before_ms: u64) -> Result<u64, ObjectError> {
+        self.inner.remove_unfinished(before_ms).await
+    }
+
     fn root(&self) -> &str {
         self.inner.root()
     }

@@ -72,4 +72,10 @@ pub trait Objects: Send + Sync + 'static {
     /// Objects whose names begin with `folder/`, or all if `folder` is empty, behind a name, which need not exist. At most
     /// `limit`, which is from 1 to `LIST_MAX` (O3, O5).
     async fn list(&self, folder: &str, behind: Option<&str>, limit: usize) -> Result<ObjectPage, ObjectError>;
+
+    /// Removes what puts have left that a crash before this time did not let come to their end, and says how many. Where such
+    /// puts leave nothing, there is nothing to do.
+    async fn remove_unfinished(&self, _before_ms: u64) -> Result<u64, ObjectError> {
+        Ok(0)
+    }
 }

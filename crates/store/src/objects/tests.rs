@@ -64,6 +64,10 @@ async fn half_a_put_is_no_object() {
         assert_eq!(objects.get(name, None).await.unwrap(), "whole again");
     }
     assert_eq!(names(&objects).await, ["a/new", "a/whole"]);
+    let now_ms = || u64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+    assert_eq!(objects.remove_unfinished(now_ms() - 60_000).await.unwrap(), 0);
+    assert!(objects.remove_unfinished(now_ms() + 1_000).await.unwrap() >= 4);
+    assert!(!temporary.path().join("a/whole#1").exists() && temporary.path().join("a/whole").exists());
 }
 
 #[tokio::test]

@@ -33,7 +33,8 @@ impl Archive {
         let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
         let until_ms = self.now_ms().saturating_sub(grace_ms);
         let since_ms = if all { None } else { self.swept_until().await? };
-        let (mut swept, mut behind) = (Swept::default(), None);
+        let removed = patiently(self.patience, || self.objects.remove_unfinished(until_ms)).await?;
+        let (mut swept, mut behind) = (Swept { looked_at: 0, removed }, None);
         loop {
             let page = patiently(self.patience, || self.objects.list("", behind.as_deref(), LIST_MAX)).await?;
             for object in &page.objects {
