@@ -17,7 +17,7 @@ use crate::config::LogFormat;
 /// The API key of client commands.
 pub(crate) const KEY_ENV: &str = "SALTERN_KEY";
 
-const ABOUT: &str = "Saltern keeps conversations: append logs with a dense order, idempotent appends and stable pages of history. \
+const ABOUT: &str = "Saltern keeps conversations: append logs with a dense order, idempotent appends and stable pages of history, the old ones in object storage. \
      It spreads a conversation over as many partitions as its traffic needs, and clients never see them.";
 
 #[derive(Debug, Parser)]
