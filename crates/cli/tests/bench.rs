@@ -83,3 +83,21 @@ fn searches_ask_for_whom_they_name_and_earlier_designs_for_everybody() {
     assert!(http.iter().all(|pair| pair["saltern"]["errors"] == 0 && pair["peer"]["errors"] == 0), "{report}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the temporary folder is still there");
 }
+
+/// Contents are all there, on both sides of each comparison.
+#[test]
+fn a_pass_is_measured_beside_a_copy_and_archived_pages_beside_rows() {
+    let folder = TempDir::new().unwrap();
+    let args =
+        ["bench", "archive", "--conversations", "2", "--messages", "600", "--runs", "1", "--seconds", "1", "--json"];
+    let output = support::run(folder.path(), &args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let comparisons = report["comparisons"].as_array().unwrap();
+    assert_eq!(comparisons.len(), 2);
+    for comparison in comparisons {
+        assert!(comparison["ratio"]["median"].as_f64().unwrap() > 0.0, "{report}");
+        assert!(comparison["saltern"]["per_s"].as_f64().unwrap() > 0.0, "{report}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the temporary folder is still there");
+}

@@ -12,6 +12,9 @@ pub(crate) enum BenchCommand {
     /// Appends over HTTP against a trivial endpoint, and the store alone against a plain file
     #[command(after_help = "Example:\n  saltern bench append --connections 64 --seconds 1 --runs 3")]
     Append(AppendArgs),
+    /// A pass of the archive against copying the same bytes, and archived pages against pages of rows
+    #[command(after_help = "Example:\n  saltern bench archive --conversations 20 --seconds 1 --runs 3")]
+    Archive(ArchiveBenchArgs),
     /// Pages of history over HTTP against a trivial endpoint
     #[command(after_help = "Example:\n  saltern bench history --conversations 100 --seconds 1 --runs 3")]
     History(HistoryArgs),
@@ -56,7 +59,19 @@ pub(crate) enum BenchCommand {
     ServeTrivial(TrivialArgs),
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ArchiveBenchArgs {
+    #[command(flatten)]
+    pub(crate) measure: MeasureArgs,
+    /// Conversations that a pass moves
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) conversations: u32,
+    /// Messages of each
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(21..=1_000_000))]
+    pub(crate) messages: u32,
+}
+
+#[derive(Debug, Clone, Args)]
 pub(crate) struct MeasureArgs {
     /// Interleaved runs; the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
@@ -68,7 +83,7 @@ pub(crate) struct MeasureArgs {
     pub(crate) scratch: ScratchArgs,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ScratchArgs {
     /// Bytes of content per message
     #[arg(long, default_value_t = 100, value_name = "BYTES",

@@ -4,6 +4,7 @@
 //! Runs of the two sides take turns, so that whatever else the machine does falls on both.
 
 mod append;
+mod archive;
 mod boosts;
 mod child;
 #[cfg(feature = "cloud")]
@@ -42,6 +43,7 @@ pub(crate) async fn bench(command: &BenchCommand) -> Result<()> {
     let work = async {
         match command {
             BenchCommand::Append(args) => append::append(args).await,
+            BenchCommand::Archive(args) => archive::archive(args).await,
             BenchCommand::History(args) => history::history(args).await,
             BenchCommand::Volume(args) => volume::volume(args).await,
             BenchCommand::Partitions(args) => partitions::partitions(args).await,
