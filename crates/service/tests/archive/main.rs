@@ -268,7 +268,7 @@ async fn a_pass_that_wakes_up_late_does_no_harm(#[values(SEGMENTS, SINGLES)] lay
         let world = World::new(CLOUD, layout);
         world.fill(1, 1..=12).await;
         days(91).await;
-        let steps = Steps::new(step, At::Stall);
+        let steps = Steps::new(step, At::Stall(3_600));
         let (server, due) = world.stepping(&steps);
         let late = tokio::spawn(async move { pass(&server, &due, false).await });
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -297,6 +297,66 @@ async fn a_pass_that_wakes_up_late_does_no_harm(#[values(SEGMENTS, SINGLES)] lay
     }
 }
 
+/// A pass wakes up while another, which has taken over, is in the middle, and dies some steps later; then the other goes on.
+#[tokio::test(start_paused = true)]
+async fn passes_that_overtake_each_other_lose_nothing() {
+    for (first, last, second) in (4..10).flat_map(|a| (a..a + 12).flat_map(move |b| (6..20).map(move |c| (a, b, c)))) {
+        let world = World::new(CLOUD, SEGMENTS);
+        world.fill(1, 1..=3).await;
+        days(91).await;
+        let mut passes = Vec::new();
+        for steps in [Steps::new(first, At::StallAndCrashAfter(last)), Steps::new(second, At::Stall(120))] {
+            let (server, due) = world.stepping(&steps);
+            let late = async move {
+                let done = pass(&server, &due, false).await;
+                server.abort();
+                done
+            };
+            passes.push(tokio::spawn(late));
+            tokio::time::sleep(Duration::from_secs(20)).await;
+        }
+        let reader = world.server(8);
+        let overtaking = passes.pop().unwrap();
+        let _ = passes.pop().unwrap().await.unwrap();
+        world.all_read(&reader, 1, 3, &none()).await;
+        overtaking.await.unwrap().unwrap();
+        world.all_read(&world.server(9), 1, 3, &none()).await;
+        world.pass(&reader).await.unwrap();
+        reader.archive().sweep(Duration::ZERO, true, &CancellationToken::new()).await.unwrap();
+        assert_eq!((world.object_names().await, world.in_rows()), (world.referred(), 0), "{first}, {last}, {second}");
+        assert_eq!(world.verify().await, Vec::<String>::new(), "{first}, {last}, {second}");
+        reader.abort();
+    }
+}
+
+/// A message that is erased between a pass's look at it and its object is not in use afterwards.
+#[rstest]
+#[tokio::test(start_paused = true)]
+async fn an_erasure_in_the_middle_of_a_pass_is_noticed(#[values(SEGMENTS, SINGLES)] layout: ObjectLayout) {
+    for (erasing, passing) in (0..10).flat_map(|a| (0..20).map(move |b| (a, b))) {
+        let world = World::new(CLOUD, layout);
+        world.fill(1, 1..=3).await;
+        days(91).await;
+        let (eraser, _) = world.stepping(&Steps::new(erasing, At::Stall(4)));
+        let erase = async move {
+            let done = eraser.erase(&conversation(1), seq(2)).await;
+            eraser.abort();
+            done
+        };
+        let erase = tokio::spawn(erase);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let (server, due) = world.stepping(&Steps::new(passing, At::Stall(8)));
+        pass(&server, &due, false).await.unwrap();
+        erase.await.unwrap().unwrap();
+        server.abort();
+        // Without another pass, and without a sweep.
+        assert_eq!(world.places_of(2).await, Vec::<String>::new(), "{erasing}, {passing}");
+        let last = world.server(9);
+        world.all_read(&last, 1, 3, &BTreeSet::from([2])).await;
+        last.abort();
+    }
+}
+
 /// The same for an erasure that stalls while a pass and another erasure go by.
 #[tokio::test(start_paused = true)]
 async fn an_erasure_that_wakes_up_late_does_no_harm() {
@@ -305,7 +365,7 @@ async fn an_erasure_that_wakes_up_late_does_no_harm() {
         world.fill(1, 1..=12).await;
         days(91).await;
         world.pass(&world.server(7)).await.unwrap();
-        let steps = Steps::new(step, At::Stall);
+        let steps = Steps::new(step, At::Stall(3_600));
         let (server, _) = world.stepping(&steps);
         let late = tokio::spawn(async move { server.erase(&conversation(1), seq(3)).await });
         tokio::time::sleep(Duration::from_secs(1)).await;

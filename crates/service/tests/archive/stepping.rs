@@ -25,8 +25,10 @@ pub(crate) enum At {
     CrashBefore,
     /// The step happens, and nobody hears of it; none after it does.
     CrashAfter,
-    /// The step takes an hour.
-    Stall,
+    /// The step takes so many seconds.
+    Stall(u64),
+    /// It takes a minute, and a step after it is the last.
+    StallAndCrashAfter(u64),
 }
 
 #[derive(Debug)]
@@ -55,8 +57,13 @@ impl Steps {
                 call.await?;
                 Err(failed())
             }
-            At::Stall if step == self.at => {
-                sleep(Duration::from_secs(3_600)).await;
+            At::StallAndCrashAfter(last) if step > last => Err(failed()),
+            At::StallAndCrashAfter(_) if step == self.at => {
+                sleep(Duration::from_secs(60)).await;
+                call.await
+            }
+            At::Stall(seconds) if step == self.at => {
+                sleep(Duration::from_secs(seconds)).await;
                 call.await
             }
             _ => call.await,

@@ -91,7 +91,9 @@ impl World {
 
     /// Messages in conversation `i`, by a server that is gone afterwards.
     pub(crate) async fn fill(&self, i: u64, messages: RangeInclusive<u64>) {
-        self.append(&self.server(i), i, messages).await;
+        let server = self.server(i);
+        self.append(&server, i, messages).await;
+        server.abort();
     }
 
     pub(crate) async fn append(&self, server: &Conversations, i: u64, messages: RangeInclusive<u64>) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use saltern_core::archive::{ContentRef, Move, SEGMENT_BEGINNING_BYTES, leaf_nonce, read_header};
+use saltern_core::archive::{ContentRef, Move, Nonce, SEGMENT_BEGINNING_BYTES, leaf_nonce, read_header};
 use saltern_core::control::ControlRecord;
 use saltern_core::ids::ConversationId;
 use saltern_core::key::Key;
@@ -35,7 +35,7 @@ impl Archive {
         let (mut erased, mut from) = (0, range.from);
         while let Some(rest) = SeqRange::new(from, range.to) {
             let control = self.undisturbed(conversation).await?;
-            let (part, count) = self.erase_part(conversation, &control, rest).await?;
+            let Some((part, count)) = self.erase_part(conversation, &control, rest).await? else { continue };
             erased += count;
             from = part.to.next();
         }
@@ -61,13 +61,14 @@ impl Archive {
         Err(ArchiveError::Busy)
     }
 
-    /// Erases as much of a range as touches no more than a few objects.
+    /// Erases as much of a range as touches no more than a few objects. `None` if contents have moved on meanwhile: then their
+    /// new objects must be noted too.
     async fn erase_part(
         &self,
         conversation: &ConversationId,
         control: &ControlRecord,
         rest: SeqRange,
-    ) -> Result<(SeqRange, u64), ArchiveError> {
+    ) -> Result<Option<(SeqRange, u64)>, ArchiveError> {
         let end = rest.to.min(rest.from.plus(SEGMENT_MESSAGES_MAX as u64 - 1));
         let part = SeqRange { from: rest.from, to: end };
         let rows = self.rows_of(conversation, &control.layout, part).await?;
@@ -84,15 +85,16 @@ impl Archive {
                 touched = SeqRange { from: touched.from.min(range.from), to: touched.to.max(range.to) };
             }
         }
+        let replaces: Vec<_> = replaces.into_keys().collect();
         if replaces.is_empty() {
-            return Ok((part, self.mark(conversation, control, part).await?));
+            let erased = self.mark(conversation, control, part, &replaces).await?;
+            return Ok(erased.map(|erased| (part, erased)));
         }
-        let replaces = replaces.into_keys().collect();
         let note = Move { range: touched, nonce: self.nonce(), replaces, began_at_ms: self.now_ms() };
         self.note(conversation, &note).await?;
-        let erased = self.mark(conversation, control, part).await?;
+        let erased = self.mark(conversation, control, part, &note.replaces).await?;
         self.carry(conversation, note).await?;
-        Ok((part, erased))
+        Ok(erased.map(|erased| (part, erased)))
     }
 
     /// From the first message of an object to its last, if it has several.
@@ -119,20 +121,29 @@ impl Archive {
         }
     }
 
-    /// Marks the messages of a range as erased. From then on nobody who reads the rows finds their contents.
+    /// Marks the messages of a range as erased. From then on nobody who reads the rows finds their contents. `None` if one is in
+    /// an object that is not among those noted, where its text would stay.
     async fn mark(
         &self,
         conversation: &ConversationId,
         control: &ControlRecord,
         range: SeqRange,
-    ) -> Result<u64, ArchiveError> {
+        noted: &[Nonce],
+    ) -> Result<Option<u64>, ArchiveError> {
         let mut erased = 0;
         loop {
             let rows = self.rows_of(conversation, &control.layout, range).await?;
             let left: Vec<_> = rows.into_iter().filter_map(|(seq, record)| not_erased(seq, record)).collect();
             if left.is_empty() {
                 self.rows.forget(conversation, range);
-                return Ok(erased);
+                return Ok(Some(erased));
+            }
+            let moved_on = |row: &MessageRow| {
+                let nonce = row.archived_at().map(|at| leaf_nonce(&at.leaf));
+                nonce.is_some_and(|nonce| nonce.is_none_or(|nonce| !noted.contains(&nonce)))
+            };
+            if left.iter().any(|(_, row)| moved_on(row)) {
+                return Ok(None);
             }
             let mut puts = Vec::with_capacity(left.len());
             for (seq, row) in &left {
