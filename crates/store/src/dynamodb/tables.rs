@@ -204,17 +204,18 @@ impl Table<'_> {
             let indexes = table.as_ref().map(TableDescription::global_secondary_indexes).unwrap_or_default();
             match indexes.iter().find(|index| index.index_name() == Some(DUE_INDEX)) {
                 Some(index) if index.index_status() == Some(&IndexStatus::Active) => return Ok(()),
-                None if !asked => {
-                    self.ask_for_index().await?;
-                    asked = true;
-                }
-                _ if Instant::now() >= deadline => return Err(TableError::NotReady(self.name.to_owned())),
-                _ => tokio::time::sleep(TABLE_WAIT_STEP).await,
+                None if !asked => asked = self.ask_for_index().await?,
+                _ => {}
             }
+            if Instant::now() >= deadline {
+                return Err(TableError::NotReady(self.name.to_owned()));
+            }
+            tokio::time::sleep(TABLE_WAIT_STEP).await;
         }
     }
 
-    async fn ask_for_index(&self) -> Result<(), TableError> {
+    /// Whether the table took the wish. One that is being changed, perhaps by another server, has to be asked again.
+    async fn ask_for_index(&self) -> Result<bool, TableError> {
         let mut index = CreateGlobalSecondaryIndexAction::builder().index_name(DUE_INDEX).projection(keys_only());
         let mut request = self.client.update_table().table_name(self.name);
         for key in self.keys.iter().chain(&DUE_KEYS) {
@@ -226,11 +227,11 @@ impl Table<'_> {
         let index = index.build().map_err(|error| self.failed(error))?;
         let update = GlobalSecondaryIndexUpdate::builder().create(index).build();
         match request.global_secondary_index_updates(update).send().await {
-            // Another server may have been faster.
-            Err(error) if !error.as_service_error().is_some_and(UpdateTableError::is_resource_in_use_exception) => {
-                Err(self.failed(error))
+            Ok(_) => Ok(true),
+            Err(error) if error.as_service_error().is_some_and(UpdateTableError::is_resource_in_use_exception) => {
+                Ok(false)
             }
-            _ => Ok(()),
+            Err(error) => Err(self.failed(error)),
         }
     }
 

@@ -8,10 +8,14 @@ use saltern_backends::DynamoLocal;
 use saltern_store::dynamodb::{DynamoOptions, DynamoStore};
 
 fn options(table: &str) -> DynamoOptions {
+    options_on(DynamoLocal::shared(), table)
+}
+
+fn options_on(server: &DynamoLocal, table: &str) -> DynamoOptions {
     DynamoOptions {
         messages_table: table.into(),
         campaigns_table: format!("{table}-campaigns"),
-        endpoint: Some(DynamoLocal::shared().endpoint()),
+        endpoint: Some(server.endpoint()),
         // A cold engine on a busy machine is slow, and none of these tests is about time.
         call_timeout: Duration::from_secs(30),
         ..DynamoOptions::default()
@@ -32,6 +36,11 @@ pub(crate) async fn store_without_table(table: &str) -> DynamoStore {
     connect(options(table)).await
 }
 
+/// The same on a server that is not shared.
+pub(crate) async fn store_without_table_on(server: &DynamoLocal, table: &str) -> DynamoStore {
+    connect(options_on(server, table)).await
+}
+
 /// A store on new tables of this name.
 pub(crate) async fn store(table: &str) -> DynamoStore {
     created(store_without_table(table).await).await
@@ -49,9 +58,13 @@ pub(crate) async fn store_at(endpoint: String, call_timeout: Duration) -> Dynamo
 
 /// A client that goes past the store.
 pub(crate) fn client() -> Client {
+    client_on(DynamoLocal::shared())
+}
+
+pub(crate) fn client_on(server: &DynamoLocal) -> Client {
     let config = Config::builder()
         .behavior_version(BehaviorVersion::latest())
-        .endpoint_url(DynamoLocal::shared().endpoint())
+        .endpoint_url(server.endpoint())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "tests"))
         .http_client(aws_smithy_http_client::Builder::new().build_http())
