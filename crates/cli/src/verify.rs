@@ -139,10 +139,14 @@ impl Report {
         }
         let [conversations, rows, claims, archived] =
             [conversations, rows, claims, archived].map(|count| thousands(count as f64));
-        let found = if faults == 0 { "no fault".to_owned() } else { format!("{} faults", thousands(faults as f64)) };
+        let found = match faults {
+            0 => "no fault".to_owned(),
+            1 => "one fault".to_owned(),
+            faults => format!("{} faults", thousands(faults as f64)),
+        };
         println!(
-            "{place}: {conversations} conversations, {rows} messages and voids, {claims} claims, {archived} archived contents: \
-             {found} ({seconds:.1} s)"
+            "{place}: {found}; conversations: {conversations}, messages and voids: {rows}, claims: {claims}, \
+             archived contents: {archived} ({seconds:.1} s)"
         );
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use axum::extract::Request;
 use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use saltern_service::campaigns::Campaigns;
@@ -10,8 +11,9 @@ use saltern_service::conversations::Conversations;
 use saltern_service::upkeep::Upkeep;
 
 use crate::auth::Keys;
-use crate::body::Room;
+use crate::body::{self, Limits, Received, Room};
 use crate::gate::Admission;
+use crate::problem::Problem;
 use crate::request_id::RequestIds;
 
 /// Asks whether the process can serve; the error says why it cannot, for people.
@@ -38,4 +40,11 @@ pub(crate) struct App {
     pub(crate) room: Room,
     /// The OpenAPI document, once all routes are known.
     pub(crate) document: OnceLock<Bytes>,
+}
+
+impl App {
+    /// A JSON body of at most so many bytes.
+    pub(crate) async fn read(&self, request: Request, bytes_max: usize) -> Result<Received<'_>, Problem> {
+        body::read(request, Limits { bytes_max, timeout: self.body_timeout, room: &self.room }).await
+    }
 }

@@ -1,23 +1,43 @@
-//! `verify` finds what was planted, each thing by its name, and nothing in a store that was written as it should be.
+//! `verify` finds what was planted, each thing by its name, and nothing in a store that was written as it should be. With the
+//! feature `cloud-tests` on DynamoDB Local.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[cfg(feature = "cloud-tests")]
+mod tables;
+
 use std::sync::Arc;
 
+use bytes::Bytes;
 use rstest::rstest;
+use saltern_core::archive::{ArchiveState, ContentRef, folder, pack};
 use saltern_core::control::ControlRecord;
 use saltern_core::ids::{ConversationId, MessageId, ParticipantId};
 use saltern_core::key::{Key, PartitionKey};
 use saltern_core::layout::{Epoch, Layout, Salt};
 use saltern_core::message::{Body, Digest, Draft};
-use saltern_core::record::{Claim, MessageRow, Record};
+use saltern_core::record::{Claim, Content, MessageRow, Record};
 use saltern_core::seq::{SeqNo, SeqRange};
 use saltern_core::voids::VoidRuns;
 use saltern_registry::local::LocalRegistry;
 use saltern_service::conversations::{Config, Conversations};
 use saltern_service::verify::{Checked, Notice, Verifier};
-use saltern_store::memory::MemoryStore;
-use saltern_store::{Capabilities, Condition, Put, PutOutcome, Store};
+use saltern_store::objects::{ObjectRoot, Objects};
+use saltern_store::{Condition, Put, PutOutcome, Store};
+
+#[cfg(feature = "cloud-tests")]
+use self::tables::table;
+
+#[cfg(not(feature = "cloud-tests"))]
+async fn table() -> saltern_store::memory::MemoryStore {
+    let capabilities = saltern_store::Capabilities { atomic_puts: false, exclusive: false };
+    saltern_store::memory::MemoryStore::new(capabilities)
+}
+
+#[cfg(feature = "cloud-tests")]
+type Table = saltern_store::dynamodb::DynamoStore;
+#[cfg(not(feature = "cloud-tests"))]
+type Table = saltern_store::memory::MemoryStore;
 
 const NOW_MS: u64 = 1_700_000_000_000;
 const HEAD: u64 = 300;
@@ -44,7 +64,7 @@ fn row(n: u64) -> MessageRow {
     MessageRow::new(&draft(n), NOW_MS)
 }
 
-async fn put(store: &MemoryStore, key: Key, record: Record) {
+async fn put(store: &Table, key: Key, record: Record) {
     let put = Put { key, record, condition: Condition::Absent };
     assert_eq!(store.put(&put).await.unwrap(), PutOutcome::Applied);
 }
@@ -70,10 +90,18 @@ struct Plan {
     row: Option<(u64, MessageRow)>,
     claim: Option<(u64, Claim)>,
     beside: Vec<(Key, Record)>,
+    object: Option<Vec<u8>>,
 }
 
-async fn planted(plan: Plan) -> MemoryStore {
-    let store = MemoryStore::new(Capabilities { atomic_puts: false, exclusive: false });
+struct Planted {
+    table: Arc<Table>,
+    objects: Arc<ObjectRoot>,
+}
+
+const SEGMENT: &str = "seg-0000000000000009-00000000000000ab";
+
+async fn planted(plan: Plan) -> Planted {
+    let store = table().await;
     if !plan.without_control {
         let control = plan.control.unwrap_or_else(control);
         put(&store, Key::control(&conversation()), Record::Control(control)).await;
@@ -93,19 +121,19 @@ async fn planted(plan: Plan) -> MemoryStore {
     for (key, record) in plan.beside {
         put(&store, key, record).await;
     }
-    store
+    let objects = ObjectRoot::in_memory();
+    if let Some(bytes) = plan.object {
+        objects.put(&format!("{}/{SEGMENT}", folder(&conversation())), Bytes::from(bytes)).await.unwrap();
+    }
+    Planted { table: Arc::new(store), objects: Arc::new(objects) }
 }
 
-async fn verify(
-    store: &MemoryStore,
-    claims_kept_ms: Option<u64>,
-    now_ms: u64,
-) -> (Checked, Vec<(&'static str, String)>) {
-    let store = Arc::new(store.clone());
+async fn verify(store: &Planted, claims_kept_ms: Option<u64>, now_ms: u64) -> (Checked, Vec<(&'static str, String)>) {
+    let Planted { table, objects } = store;
     let verifier = Verifier {
-        store: store.clone(),
-        scan: store,
-        objects: None,
+        store: table.clone(),
+        scan: table.clone(),
+        objects: Some(objects.clone()),
         claims_kept_ms,
         wall_clock: Arc::new(move || now_ms),
         patience: saltern_service::Patience::default(),
@@ -132,6 +160,22 @@ fn misplaced() -> Plan {
 fn hidden() -> ControlRecord {
     let run = SeqRange::new(seq(20), seq(199)).unwrap();
     ControlRecord { voids: VoidRuns::from_runs([run]), ..control() }
+}
+
+/// Message 9 is where this segment has it, or would.
+fn archived(text: &str, object: Option<Vec<u8>>) -> Plan {
+    let block = pack(&conversation(), &[(seq(9), text)]).blocks.pop();
+    let content = Content::Archived { at: ContentRef { leaf: SEGMENT.into(), block }, text: None };
+    Plan { row: Some((9, MessageRow { content, ..row(9) })), object, ..Plan::default() }
+}
+
+/// A sound segment, of another text.
+fn archived_otherwise() -> Plan {
+    archived("text 8", Some(pack(&conversation(), &[(seq(9), "text 8")]).bytes))
+}
+
+fn archived_in_name_only() -> ControlRecord {
+    ControlRecord { archive: ArchiveState { through: seq(12), ..ArchiveState::new(NOW_MS) }, ..control() }
 }
 
 fn strange(partition: &str) -> Key {
@@ -164,6 +208,10 @@ const NOBODY: Claim = Claim { seq: SeqNo::FIRST, digest: Digest([0; 16]) };
 #[case::claim_beyond(beside(Key::claim(&conversation(), &message(1_000)), Record::Claim(Claim { seq: seq(350), ..NOBODY })),
                      "claim-beyond-horizon", 1, "350")]
 #[case::other_kind(beside(Key::claim(&conversation(), &message(1_000)), Record::Void), "other-kind", 1, "m1000")]
+#[case::content_missing(archived("text 9", None), "content-missing", 1, "seq_no 9")]
+#[case::content_cut(archived("text 9", Some(b"SALTSEG".to_vec())), "content-damaged", 1, "seq_no 9")]
+#[case::content_of_another(archived_otherwise(), "content-damaged", 1, "seq_no 9")]
+#[case::not_archived(Plan { control: Some(archived_in_name_only()), ..Plan::default() }, "not-archived", 10, "below 12")]
 #[case::strange_key(beside(strange("c#x"), Record::Void), "strange-key", 1, "c#x")]
 #[tokio::test]
 async fn every_planted_fault_is_named(
@@ -191,6 +239,13 @@ async fn a_sound_store_has_no_fault() {
     assert_eq!(checked, Checked { conversations: 1, rows: HEAD, claims: HEAD - 1, archived: 0, faults: 0 });
 }
 
+#[tokio::test]
+async fn what_is_archived_as_it_should_be_is_no_fault() {
+    let store = planted(archived("text 9", Some(pack(&conversation(), &[(seq(9), "text 9")]).bytes))).await;
+    let (checked, faults) = verify(&store, None, NOW_MS).await;
+    assert_eq!((checked.archived, faults), (1, vec![]));
+}
+
 /// Where claims expire, one that is missing is a fault only while it must be there.
 #[tokio::test]
 async fn claims_that_have_expired_are_not_missed() {
@@ -202,9 +257,9 @@ async fn claims_that_have_expired_are_not_missed() {
 /// What appends leave, batches, conflicts and retries among them, while more of them come.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn appends_leave_no_fault_while_they_go_on() {
-    let store = MemoryStore::new(Capabilities { atomic_puts: false, exclusive: false });
+    let store = Planted { table: Arc::new(table().await), objects: Arc::new(ObjectRoot::in_memory()) };
     let registry = Arc::new(LocalRegistry::new(100));
-    let service = Conversations::new(Arc::new(store.clone()), registry, Config::new(Arc::new(|| NOW_MS), 1));
+    let service = Conversations::new(store.table.clone(), registry, Config::new(Arc::new(|| NOW_MS), 1));
     let writers: Vec<_> = (0..8_u64)
         .map(|writer| {
             let service = service.clone();

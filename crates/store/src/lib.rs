@@ -17,6 +17,8 @@ mod misuse;
 pub mod objects;
 pub mod port;
 mod power_cut;
+#[cfg(test)]
+mod samples;
 pub mod scan;
 pub mod throttled;
 

@@ -15,12 +15,14 @@ pub struct ArchiveState {
     pub oldest_ms: Option<u64>,
     /// Work that may have left objects behind.
     pub moving: Option<Box<Move>>,
+    /// How many moves have begun. One that was planned by what rows said begins only if no other has begun since.
+    pub moves: u64,
 }
 
 impl ArchiveState {
     #[must_use]
     pub fn new(now_ms: u64) -> Self {
-        Self { through: SeqNo::FIRST, oldest_ms: Some(now_ms), moving: None }
+        Self { through: SeqNo::FIRST, oldest_ms: Some(now_ms), moving: None, moves: 0 }
     }
 
     /// The same, to be found by the index: one that does not say how old its messages are is looked at soon.
@@ -32,7 +34,7 @@ impl ArchiveState {
     /// Of a conversation that knows nothing of the archive.
     #[must_use]
     pub fn unknown() -> Self {
-        Self { through: SeqNo::FIRST, oldest_ms: None, moving: None }
+        Self { through: SeqNo::FIRST, oldest_ms: None, moving: None, moves: 0 }
     }
 }
 

@@ -8,7 +8,7 @@ use saltern_core::limits::BODY_BYTES_MAX;
 
 use super::json;
 use crate::app::App;
-use crate::body::{self, Limits};
+use crate::body;
 use crate::gate::Answer;
 use crate::problem::{Kind, Problem};
 use crate::query;
@@ -41,8 +41,7 @@ pub(crate) const QUERY_PROBLEMS: &[Kind] = &[
 )]
 pub(crate) async fn query(app: Arc<App>, request: Request) -> Answer {
     query::none(request.uri())?;
-    let limits = Limits { bytes_max: BODY_BYTES_MAX, timeout: app.body_timeout, room: &app.room };
-    let body = body::read(request, limits).await?;
+    let body = app.read(request, BODY_BYTES_MAX).await?;
     let question = body::parse::<BoostQuery<'_>>(&body.bytes)?.question().map_err(Problem::invalid)?;
     let answer = app.campaigns.lookup(&question).await?;
     let capacity = (answer.boosts.len() + answer.unread.len()) * BOOST_BYTES + ENVELOPE_BYTES;

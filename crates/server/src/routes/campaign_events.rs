@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::json;
 use crate::app::App;
-use crate::body::{self, Limits, MediaType};
+use crate::body::{self, MediaType};
 use crate::gate::Answer;
 use crate::ndjson::{HELD_BYTES_MAX, LINE_BYTES_MAX, Line, Lines};
 use crate::problem::{Kind, Problem, unsettled};
@@ -52,8 +52,7 @@ pub(crate) async fn events(app: Arc<App>, request: Request) -> Answer {
 }
 
 async fn json_events(app: &App, request: Request) -> Answer {
-    let limits = Limits { bytes_max: BULK_BODY_BYTES_MAX, timeout: app.body_timeout, room: &app.room };
-    let body = body::read(request, limits).await?;
+    let body = app.read(request, BULK_BODY_BYTES_MAX).await?;
     let events: Vec<&RawValue> = match body.bytes.trim_ascii_start().first() {
         Some(b'[') => body::parse_any(&body.bytes)?,
         Some(b'{') | None => vec![body::parse_any(&body.bytes)?],

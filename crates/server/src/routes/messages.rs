@@ -13,7 +13,7 @@ use saltern_service::conversations::Lookup;
 
 use super::json;
 use crate::app::App;
-use crate::body::{self, Limits};
+use crate::body;
 use crate::gate::Answer;
 use crate::problem::{Kind, Problem};
 use crate::query::{Cursor, PageQuery};
@@ -57,8 +57,7 @@ pub(crate) const APPEND_PROBLEMS: &[Kind] = &[
 pub(crate) async fn append(app: Arc<App>, request: Request) -> Answer {
     let conversation = path::conversation_id(request.uri())?;
     query::none(request.uri())?;
-    let limits = Limits { bytes_max: BODY_BYTES_MAX, timeout: app.body_timeout, room: &app.room };
-    let body = body::read(request, limits).await?;
+    let body = app.read(request, BODY_BYTES_MAX).await?;
     let draft = body::parse::<NewMessage<'_>>(&body.bytes)?.draft().map_err(Problem::invalid)?;
     let message_id = draft.message_id.clone();
     let appended = app.conversations.append(&conversation, draft).await?;
@@ -90,8 +89,7 @@ pub(crate) const BATCH_PROBLEMS: &[Kind] =
 pub(crate) async fn append_batch(app: Arc<App>, request: Request) -> Answer {
     let conversation = path::conversation_id(request.uri())?;
     query::none(request.uri())?;
-    let limits = Limits { bytes_max: BULK_BODY_BYTES_MAX, timeout: app.body_timeout, room: &app.room };
-    let body = body::read(request, limits).await?;
+    let body = app.read(request, BULK_BODY_BYTES_MAX).await?;
     let drafts = drafts(body::parse(&body.bytes)?)?;
     let ids: Vec<_> = drafts.iter().map(|draft| draft.message_id.clone()).collect();
     let outcomes = app.conversations.append_batch(&conversation, drafts).await;

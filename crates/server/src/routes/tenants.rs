@@ -8,7 +8,7 @@ use saltern_core::limits::BODY_BYTES_MAX;
 
 use super::json;
 use crate::app::App;
-use crate::body::{self, Limits};
+use crate::body;
 use crate::gate::Answer;
 use crate::problem::{Kind, Problem, unknown_tenant, unsettled};
 use crate::wire::TenantBody;
@@ -41,8 +41,7 @@ pub(crate) const PUT_PROBLEMS: &[Kind] = &[
 pub(crate) async fn put_tenant(app: Arc<App>, request: Request) -> Answer {
     let tenant = path::tenant(request.uri())?;
     query::none(request.uri())?;
-    let limits = Limits { bytes_max: BODY_BYTES_MAX, timeout: app.body_timeout, room: &app.room };
-    let body = body::read(request, limits).await?;
+    let body = app.read(request, BODY_BYTES_MAX).await?;
     let market = body::parse::<TenantBody>(&body.bytes)?.market().map_err(Problem::invalid)?;
     let put = app.campaigns.put_market(&tenant, &market).await;
     put.map_err(|error| unsettled(&error, "the market may have been set or not; it may be sent again"))?;

@@ -9,7 +9,7 @@ use saltern_service::conversations::Swept;
 
 use super::json;
 use crate::app::App;
-use crate::body::{self, Limits};
+use crate::body;
 use crate::gate::Answer;
 use crate::problem::{Kind, Problem};
 use crate::query;
@@ -42,8 +42,7 @@ pub(crate) const ARCHIVE_PROBLEMS: &[Kind] = &[
 )]
 pub(crate) async fn archive(app: Arc<App>, request: Request) -> Answer {
     query::none(request.uri())?;
-    let limits = Limits { bytes_max: BODY_BYTES_MAX, timeout: app.body_timeout, room: &app.room };
-    let body = body::read(request, limits).await?;
+    let body = app.read(request, BODY_BYTES_MAX).await?;
     let order: ArchiveOrder = body::parse(&body.bytes)?;
     let options = order.options(app.upkeep.older_than).map_err(Problem::invalid)?;
     if !app.conversations.archive().is_present() {
@@ -82,8 +81,7 @@ pub(crate) const VERIFY_PROBLEMS: &[Kind] = &[
 )]
 pub(crate) async fn verify(app: Arc<App>, request: Request) -> Answer {
     query::none(request.uri())?;
-    let limits = Limits { bytes_max: BODY_BYTES_MAX, timeout: app.body_timeout, room: &app.room };
-    let body = body::read(request, limits).await?;
+    let body = app.read(request, BODY_BYTES_MAX).await?;
     let order: VerifyOrder = body::parse(&body.bytes)?;
     let part = app.upkeep.verify_part(order.behind()).await.map_err(Problem::from)?;
     json(StatusCode::OK, &VerifyAnswer::new(part), ANSWER_BYTES)

@@ -122,7 +122,8 @@ impl<'a, F: FnMut(Notice) + Send> Run<'a, F> {
         sorted
     }
 
-    /// What is remembered may be older than the row, so a fault counts only if the present record says so too.
+    /// What is remembered of the control record may be older than the row, and the row older than what is remembered. A fault
+    /// counts only if both, read again in this order, still show it.
     async fn row(&mut self, row: &Row) -> Result<(), StoreError> {
         let Row { conversation, place, record } = row;
         let Some(control) = self.control(conversation).await? else { return Ok(()) };
@@ -130,7 +131,9 @@ impl<'a, F: FnMut(Notice) + Send> Run<'a, F> {
             return Ok(());
         }
         let Some(control) = self.present_control(conversation).await? else { return Ok(()) };
-        for fault in check_row(conversation, &control, *place, record) {
+        let key = Key::row(conversation, place.0, place.1);
+        let Some(Looked::There(record)) = self.get(&[key]).await?.pop() else { return Ok(()) };
+        for fault in check_row(conversation, &control, *place, &record) {
             self.fault(fault);
         }
         Ok(())

@@ -91,6 +91,7 @@ fn controls() -> [ControlRecord; 3] {
                 replaces: (0..8).map(Nonce).collect(),
                 began_at_ms: 1_763_200_000_001,
             })),
+            moves: 1 << 50,
         },
     };
     let last = ControlRecord {

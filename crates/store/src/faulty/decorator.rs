@@ -30,7 +30,7 @@ struct Injected(Fault);
 struct CutOff(#[source] tokio::task::JoinError);
 
 enum Write {
-    One(Put),
+    One(Box<Put>),
     Atom(Vec<Put>),
 }
 
@@ -96,7 +96,7 @@ impl Faulty {
 
     async fn apply(&self, write: Write) -> Outcomes {
         let puts = match &write {
-            Write::One(put) => std::slice::from_ref(put),
+            Write::One(put) => std::slice::from_ref(&**put),
             Write::Atom(puts) => puts,
         };
         let replaced = self.replaced(puts).await?;
@@ -170,7 +170,7 @@ impl Store for Faulty {
     }
 
     async fn put(&self, put: &Put) -> Result<PutOutcome, StoreError> {
-        let outcomes = self.write(Write::One(put.clone())).await?;
+        let outcomes = self.write(Write::One(Box::new(put.clone()))).await?;
         Ok(outcomes.into_iter().next().unwrap_or(PutOutcome::Applied))
     }
 

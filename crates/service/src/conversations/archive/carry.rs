@@ -77,14 +77,36 @@ impl Archive {
         Err(ArchiveError::Busy)
     }
 
-    /// Notes a move, where there is none or one that it takes over.
-    pub(super) async fn note(&self, conversation: &ConversationId, note: &Move) -> Result<(), ArchiveError> {
+    /// Notes a move that was planned by what rows said since the control record was read. What others have moved since then
+    /// is in objects that the note does not name, so it must not come to be.
+    pub(super) async fn begin(
+        &self,
+        conversation: &ConversationId,
+        read: &ControlRecord,
+        note: &Move,
+    ) -> Result<(), ArchiveError> {
         self.change(conversation, |control| {
-            let free = match &control.archive.moving {
-                None => true,
-                Some(there) => **there == *note || note.replaces.contains(&there.nonce),
-            };
-            free.then(|| ArchiveState { moving: Some(Box::new(note.clone())), ..control.archive.clone() })
+            let now = &control.archive;
+            match &now.moving {
+                // An attempt whose outcome was not known.
+                Some(there) if **there == *note => Some(now.clone()),
+                None if now.moves == read.archive.moves => {
+                    let moves = now.moves.saturating_add(1);
+                    Some(ArchiveState { moving: Some(Box::new(note.clone())), moves, ..now.clone() })
+                }
+                _ => None,
+            }
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Notes a move in the place of one that it replaces.
+    pub(super) async fn take_over(&self, conversation: &ConversationId, note: &Move) -> Result<(), ArchiveError> {
+        self.change(conversation, |control| {
+            let there = control.archive.moving.as_deref()?;
+            let ours = there == note || note.replaces.contains(&there.nonce);
+            ours.then(|| ArchiveState { moving: Some(Box::new(note.clone())), ..control.archive.clone() })
         })
         .await?;
         Ok(())
@@ -107,7 +129,7 @@ impl Archive {
             self.rows.forget(conversation, note.range);
             if erased {
                 note = self.instead_of(&note);
-                self.note(conversation, &note).await?;
+                self.take_over(conversation, &note).await?;
                 continue;
             }
             self.remove_replaced(conversation, &note, &rows).await?;

@@ -26,6 +26,7 @@ const ROWS_AT_ONCE: usize = 128;
 
 impl Archive {
     /// Erases the messages of a range, which lies below the head. Safe to repeat; answers with how many contents it erased.
+    /// Takes as long as others are in its way.
     pub(in crate::conversations) async fn erase(
         &self,
         conversation: &ConversationId,
@@ -35,9 +36,16 @@ impl Archive {
         let (mut erased, mut from) = (0, range.from);
         while let Some(rest) = SeqRange::new(from, range.to) {
             let control = self.undisturbed(conversation).await?;
-            let Some((part, count)) = self.erase_part(conversation, &control, rest).await? else { continue };
-            erased += count;
-            from = part.to.next();
+            match self.erase_part(conversation, &control, rest).await {
+                Ok(Some((part, count))) => {
+                    erased += count;
+                    from = part.to.next();
+                }
+                Ok(None) => {}
+                // Another has begun to move contents in the meantime.
+                Err(ArchiveError::Busy) => sleep(WAIT).await,
+                Err(error) => return Err(error),
+            }
         }
         self.undisturbed(conversation).await?;
         Ok(erased)
@@ -51,14 +59,22 @@ impl Archive {
             match &control.archive.moving {
                 None => return Ok(control),
                 Some(left) if self.is_anothers(left) => sleep(WAIT).await,
-                Some(left) => {
-                    let note = self.instead_of(left);
-                    self.note(conversation, &note).await?;
-                    self.carry(conversation, note).await?;
-                }
+                Some(left) => match self.end(conversation, left).await {
+                    // Whoever had left it is at it again.
+                    Err(ArchiveError::Busy) => sleep(WAIT).await,
+                    ended => ended?,
+                },
             }
         }
         Err(ArchiveError::Busy)
+    }
+
+    /// Carries to its end what another has left.
+    async fn end(&self, conversation: &ConversationId, left: &Move) -> Result<(), ArchiveError> {
+        let note = self.instead_of(left);
+        self.take_over(conversation, &note).await?;
+        self.carry(conversation, note).await?;
+        Ok(())
     }
 
     /// Erases as much of a range as touches no more than a few objects. `None` if contents have moved on meanwhile: then their
@@ -91,10 +107,13 @@ impl Archive {
             return Ok(erased.map(|erased| (part, erased)));
         }
         let note = Move { range: touched, nonce: self.nonce(), replaces, began_at_ms: self.now_ms() };
-        self.note(conversation, &note).await?;
+        self.begin(conversation, control, &note).await?;
         let erased = self.mark(conversation, control, part, &note.replaces).await?;
-        self.carry(conversation, note).await?;
-        Ok(erased.map(|erased| (part, erased)))
+        match self.carry(conversation, note).await {
+            // The note is there still: it is seen to before this erasure ends.
+            Err(ArchiveError::Busy) | Ok(_) => Ok(erased.map(|erased| (part, erased))),
+            Err(error) => Err(error),
+        }
     }
 
     /// From the first message of an object to its last, if it has several.

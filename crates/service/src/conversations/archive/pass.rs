@@ -261,7 +261,11 @@ impl<F: FnMut(Progress<'_>) + Send> Pass<'_, F> {
             let Some(control) = archive.control(conversation).await? else { return Ok(()) };
             let (note, reached_ms) = match &control.archive.moving {
                 Some(left) if archive.is_anothers(left) => return Err(ArchiveError::Busy),
-                Some(left) => (archive.instead_of(left), 0),
+                Some(left) => {
+                    let note = archive.instead_of(left);
+                    archive.take_over(conversation, &note).await?;
+                    (note, 0)
+                }
                 None => {
                     let through = control.archive.through;
                     let plan = archive.plan(conversation, &control, through, self.cutoff_ms).await?;
@@ -270,10 +274,10 @@ impl<F: FnMut(Progress<'_>) + Send> Pass<'_, F> {
                     };
                     let nonce = archive.nonce();
                     let note = Move { range, nonce, replaces: Vec::new(), began_at_ms: archive.now_ms() };
+                    archive.begin(conversation, &control, &note).await?;
                     (note, plan.reached_ms)
                 }
             };
-            archive.note(conversation, &note).await?;
             let carried = archive.carry(conversation, note).await?;
             drop(turn);
             let first_ms = *began_ms.get_or_insert(control.archive.oldest_ms.unwrap_or(reached_ms));

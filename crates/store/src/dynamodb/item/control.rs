@@ -28,12 +28,13 @@ pub(super) fn encode(key: &Key, control: &ControlRecord, mut set: impl FnMut(&st
         }
     }
     set(VOIDS, pairs(control.voids.runs().iter().map(|run| (run.from.get(), run.to.get()))));
-    let ArchiveState { through, oldest_ms, moving } = &control.archive;
+    let ArchiveState { through, oldest_ms, moving, moves } = &control.archive;
     set("archived_through", number(through.get()));
     if let Some(oldest_ms) = oldest_ms {
         set(OLDEST, number(*oldest_ms));
         set(DUE_SHARD, text(&due_shard(&key.partition).to_string()));
     }
+    set("moves", number(*moves));
     if let Some(moving) = moving {
         set("moving", text(&moving.to_string()));
     }
@@ -59,6 +60,7 @@ pub(super) fn decode(fields: &mut Fields<'_>) -> Result<ControlRecord, Damage> {
             through: fields.maybe_seq("archived_through")?.unwrap_or(SeqNo::FIRST),
             oldest_ms: fields.maybe_number(OLDEST)?,
             moving: fields.maybe_text("moving")?.map(|text| text.parse()).transpose()?.map(Box::new),
+            moves: fields.maybe_number("moves")?.unwrap_or(0),
         },
     })
 }

@@ -29,6 +29,7 @@ pub(super) fn encode(control: &ControlRecord, out: &mut Writer) {
     out.number(control.archive.through.get());
     out.maybe_number(control.archive.oldest_ms);
     out.maybe_text(control.archive.moving.as_ref().map(ToString::to_string).as_deref());
+    out.number(control.archive.moves);
 }
 
 /// The kind tells the shape: the first did not say when n last grew, the second nothing of an archive.
@@ -59,6 +60,7 @@ fn archive(from: &mut Reader<'_>) -> Result<ArchiveState, Damage> {
         through: seq(from)?,
         oldest_ms: from.maybe_number()?,
         moving: from.maybe_text()?.map(str::parse).transpose()?.map(Box::new),
+        moves: from.number()?,
     })
 }
 

@@ -1,23 +1,26 @@
-//! A table and a bucket that servers come and go over, on virtual time.
+//! A table and a bucket that servers come and go over.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use saltern_core::archive::folder;
+use saltern_core::archive::{Move, folder};
 use saltern_core::ids::{ConversationId, MessageId, ParticipantId};
+use saltern_core::key::{Key, Place};
 use saltern_core::message::{Body, Draft};
 use saltern_core::record::{Content, Record};
 use saltern_core::seq::SeqNo;
 use saltern_registry::local::LocalRegistry;
+use saltern_service::Patience;
 use saltern_service::conversations::{
     ArchiveError, Config, Conversations, ObjectLayout, PassOptions, PassReport, Progress,
 };
 use saltern_service::verify::{Notice, Verifier};
 use saltern_store::memory::MemoryStore;
 use saltern_store::objects::{ObjectRoot, Objects};
-use saltern_store::{Capabilities, Due};
+use saltern_store::{Capabilities, Due, Scan, Store};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -26,12 +29,19 @@ use crate::stepping::{Stepping, Steps};
 pub(crate) const EMBEDDED: Capabilities = Capabilities { atomic_puts: true, exclusive: true };
 pub(crate) const CLOUD: Capabilities = Capabilities { atomic_puts: false, exclusive: false };
 
+pub(crate) const SEGMENTS: ObjectLayout = ObjectLayout::Segments;
+pub(crate) const SINGLES: ObjectLayout = ObjectLayout::Messages;
+
 /// Objects in memory carry the time of the machine: this world begins long after it.
 const START_MS: u64 = 4_000_000_000_000;
-const DAY: Duration = Duration::from_secs(86_400);
+pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 
 pub(crate) fn seq(n: u64) -> SeqNo {
     SeqNo::new(n).unwrap()
+}
+
+pub(crate) fn none() -> BTreeSet<u64> {
+    BTreeSet::new()
 }
 
 pub(crate) fn conversation(i: u64) -> ConversationId {
@@ -53,40 +63,73 @@ pub(crate) fn draft(n: u64) -> Draft {
     Draft::new(MessageId::new(&format!("m/{n}")).unwrap(), body).unwrap()
 }
 
+/// What servers and tests need of a table.
+pub(crate) trait Table: Store + Due + Scan {}
+
+impl<T: Store + Due + Scan> Table for T {}
+
+#[derive(Clone)]
 pub(crate) struct World {
-    pub(crate) store: MemoryStore,
+    pub(crate) table: Arc<dyn Table>,
     pub(crate) objects: Arc<dyn Objects>,
     pub(crate) layout: ObjectLayout,
+    /// Nobody waits for real time.
+    pub(crate) real: bool,
     pub(crate) began: Instant,
+    pub(crate) skipped_ms: Arc<AtomicU64>,
 }
 
 impl World {
+    /// In memory.
     pub(crate) fn new(capabilities: Capabilities, layout: ObjectLayout) -> Self {
-        let objects = Arc::new(ObjectRoot::in_memory());
-        Self { store: MemoryStore::new(capabilities), objects, layout, began: Instant::now() }
+        Self::on(Arc::new(MemoryStore::new(capabilities)), Arc::new(ObjectRoot::in_memory()), layout)
     }
 
-    /// A wall clock that goes with the runtime's.
+    pub(crate) fn on(table: Arc<dyn Table>, objects: Arc<dyn Objects>, layout: ObjectLayout) -> Self {
+        let (began, skipped_ms) = (Instant::now(), Arc::default());
+        Self { table, objects, layout, real: false, began, skipped_ms }
+    }
+
+    /// A wall clock that goes with the runtime's, but for the days that are skipped.
     pub(crate) fn clock(&self) -> saltern_service::WallClock {
-        let began = self.began;
-        Arc::new(move || START_MS + u64::try_from(began.elapsed().as_millis()).unwrap())
+        let (began, skipped_ms) = (self.began, Arc::clone(&self.skipped_ms));
+        let elapsed_ms = move || u64::try_from(began.elapsed().as_millis()).unwrap();
+        Arc::new(move || START_MS + skipped_ms.load(Ordering::SeqCst) + elapsed_ms())
     }
 
-    fn config(&self, objects: Arc<dyn Objects>, seed: u64) -> Config {
-        Config { objects: Some(objects), object_layout: self.layout, ..Config::new(self.clock(), seed) }
+    fn skip(&self, time: Duration) {
+        self.skipped_ms.fetch_add(u64::try_from(time.as_millis()).unwrap(), Ordering::SeqCst);
+    }
+
+    /// Time goes by until all that was written so far is due.
+    pub(crate) fn days(&self, count: u32) {
+        self.skip(count * DAY);
+    }
+
+    /// Time goes by until nobody is waited for any more. In memory it is the others who wait.
+    pub(crate) fn a_while(&self) {
+        if self.real {
+            self.skip(Duration::from_secs(60));
+        }
+    }
+
+    fn serve(&self, table: Arc<dyn Store>, config: Config) -> Conversations {
+        let config = Config { object_layout: self.layout, ..config };
+        Conversations::new(table, Arc::new(LocalRegistry::new(100)), config)
     }
 
     pub(crate) fn server(&self, seed: u64) -> Conversations {
-        let config = self.config(Arc::clone(&self.objects), seed);
-        Conversations::new(Arc::new(self.store.clone()), Arc::new(LocalRegistry::new(100)), config)
+        let objects = Some(Arc::clone(&self.objects));
+        self.serve(Arc::clone(&self.table) as _, Config { objects, ..Config::new(self.clock(), seed) })
     }
 
     /// One that fails or stalls at a step, and its index.
-    pub(crate) fn stepping(&self, steps: &Arc<Steps>) -> (Conversations, Stepping<MemoryStore>) {
-        let beneath = || Stepping { beneath: self.store.clone(), steps: Arc::clone(steps) };
+    pub(crate) fn stepping(&self, steps: &Arc<Steps>) -> (Conversations, Stepping<dyn Table>) {
+        let table = || Stepping { beneath: Arc::clone(&self.table), steps: Arc::clone(steps) };
         let objects = Arc::new(Stepping { beneath: Arc::clone(&self.objects), steps: Arc::clone(steps) });
-        let config = self.config(objects, 99);
-        (Conversations::new(Arc::new(beneath()), Arc::new(LocalRegistry::new(100)), config), beneath())
+        let patience = if self.real && steps.crashes() { Patience { attempts: 2 } } else { Patience::default() };
+        let config = Config { objects: Some(objects), patience, ..Config::new(self.clock(), 99) };
+        (self.serve(Arc::new(table()), config), table())
     }
 
     /// Messages in conversation `i`, by a server that is gone afterwards.
@@ -106,7 +149,7 @@ impl World {
     }
 
     pub(crate) async fn pass(&self, server: &Conversations) -> Result<PassReport, ArchiveError> {
-        pass(server, &self.store, false).await
+        pass(server, &*self.table, false).await
     }
 
     /// Every message of a conversation is read with its text, page by page; of those erased, that they were.
@@ -139,10 +182,22 @@ impl World {
         names.filter(|name| !name.starts_with("_saltern/")).collect()
     }
 
+    async fn rows(&self) -> Vec<(Key, Record)> {
+        let (mut rows, mut behind) = (Vec::new(), None);
+        loop {
+            let page = self.table.scan(behind.as_ref(), 1_000).await.unwrap();
+            rows.extend(page.rows.into_iter().map(|(key, record)| (key, record.unwrap())));
+            behind = page.resume;
+            if behind.is_none() {
+                return rows;
+            }
+        }
+    }
+
     /// The objects that rows refer to.
-    pub(crate) fn referred(&self) -> BTreeSet<String> {
-        let rows = self.store.rows().into_iter().filter_map(|(key, record)| match (key.place(), record) {
-            (Some(saltern_core::key::Place::Row { conversation, .. }), Record::Message(row)) => {
+    pub(crate) async fn referred(&self) -> BTreeSet<String> {
+        let rows = self.rows().await.into_iter().filter_map(|(key, record)| match (key.place(), record) {
+            (Some(Place::Row { conversation, .. }), Record::Message(row)) => {
                 row.archived_at().map(|at| format!("{}/{}", folder(&conversation), at.leaf))
             }
             _ => None,
@@ -150,19 +205,31 @@ impl World {
         rows.collect()
     }
 
-    pub(crate) fn in_rows(&self) -> u64 {
+    /// A note that is in a control record.
+    pub(crate) async fn moving(&self) -> Option<Box<Move>> {
+        self.rows().await.into_iter().find_map(|(_, record)| match record {
+            Record::Control(control) => control.archive.moving,
+            _ => None,
+        })
+    }
+
+    pub(crate) async fn in_rows(&self) -> u64 {
         let here = |(_, record): &(_, Record)| matches!(record, Record::Message(row) if matches!(row.content, Content::Here(_)));
-        self.store.rows().iter().filter(|row| here(row)).count() as u64
+        self.rows().await.iter().filter(|row| here(row)).count() as u64
     }
 
     pub(crate) async fn verify(&self) -> Vec<String> {
+        self.verify_through(Arc::clone(&self.table) as _).await
+    }
+
+    pub(crate) async fn verify_through(&self, scan: Arc<dyn Scan>) -> Vec<String> {
         let verifier = Verifier {
-            store: Arc::new(self.store.clone()),
-            scan: Arc::new(self.store.clone()),
+            store: Arc::clone(&self.table) as _,
+            scan,
             objects: Some(Arc::clone(&self.objects)),
             claims_kept_ms: None,
             wall_clock: self.clock(),
-            patience: saltern_service::Patience::default(),
+            patience: Patience::default(),
         };
         let mut faults = Vec::new();
         let checked = verifier
@@ -181,7 +248,7 @@ impl World {
     pub(crate) async fn places_of(&self, n: u64) -> Vec<String> {
         let word = word(n);
         let mut places = Vec::new();
-        for (key, record) in self.store.rows() {
+        for (key, record) in self.rows().await {
             if format!("{record:?}").contains(&word) {
                 places.push(format!("{key:?}"));
             }
@@ -211,9 +278,4 @@ impl World {
 pub(crate) async fn pass(server: &Conversations, due: &dyn Due, dry_run: bool) -> Result<PassReport, ArchiveError> {
     let options = PassOptions { older_than: 90 * DAY, messages_per_s: None, dry_run };
     server.archive().pass(due, &options, &CancellationToken::new(), |_: Progress<'_>| ()).await
-}
-
-/// Time goes by until all that was written so far is due.
-pub(crate) async fn days(count: u32) {
-    tokio::time::advance(count * DAY).await;
 }

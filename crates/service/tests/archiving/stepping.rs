@@ -13,6 +13,8 @@ use saltern_store::objects::{ObjectError, ObjectPage, Objects};
 use saltern_store::{
     Capabilities, Consistency, Due, DueMark, DuePage, Put, PutOutcome, Query, QueryPage, Store, StoreError,
 };
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +27,8 @@ pub(crate) enum At {
     CrashBefore,
     /// The step happens, and nobody hears of it; none after it does.
     CrashAfter,
+    /// The step does not begin until it is released.
+    Held,
     /// The step takes so many seconds.
     Stall(u64),
     /// It takes a minute, and a step after it is the last.
@@ -36,11 +40,37 @@ pub(crate) struct Steps {
     made: AtomicU64,
     at: u64,
     what: At,
+    waiting: Notify,
+    released: Notify,
 }
 
 impl Steps {
     pub(crate) fn new(at: u64, what: At) -> Arc<Self> {
-        Arc::new(Self { made: AtomicU64::new(0), at, what })
+        let (made, waiting, released) = (AtomicU64::new(0), Notify::new(), Notify::new());
+        Arc::new(Self { made, at, what, waiting, released })
+    }
+
+    /// Begins work, and returns once it is held, or done.
+    pub(crate) async fn hold<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        let steps = Arc::clone(self);
+        let work = tokio::spawn(async move {
+            let done = work.await;
+            steps.waiting.notify_one();
+            done
+        });
+        self.waiting.notified().await;
+        work
+    }
+
+    pub(crate) fn release(&self) {
+        self.released.notify_one();
+    }
+
+    pub(crate) fn crashes(&self) -> bool {
+        matches!(self.what, At::CrashBefore | At::CrashAfter)
     }
 
     /// Whether the step was reached.
@@ -62,6 +92,11 @@ impl Steps {
                 sleep(Duration::from_secs(60)).await;
                 call.await
             }
+            At::Held if step == self.at => {
+                self.waiting.notify_one();
+                self.released.notified().await;
+                call.await
+            }
             At::Stall(seconds) if step == self.at => {
                 sleep(Duration::from_secs(seconds)).await;
                 call.await
@@ -72,8 +107,8 @@ impl Steps {
 }
 
 /// One of the ports, with steps.
-pub(crate) struct Stepping<T> {
-    pub(crate) beneath: T,
+pub(crate) struct Stepping<T: ?Sized> {
+    pub(crate) beneath: Arc<T>,
     pub(crate) steps: Arc<Steps>,
 }
 
@@ -90,7 +125,7 @@ fn objects_failed() -> ObjectError {
 }
 
 #[async_trait]
-impl<T: Store> Store for Stepping<T> {
+impl<T: Store + ?Sized> Store for Stepping<T> {
     fn capabilities(&self) -> Capabilities {
         self.beneath.capabilities()
     }
@@ -113,14 +148,14 @@ impl<T: Store> Store for Stepping<T> {
 }
 
 #[async_trait]
-impl<T: Due> Due for Stepping<T> {
+impl<T: Due + ?Sized> Due for Stepping<T> {
     async fn due(&self, oldest_ms_max: u64, behind: Option<&DueMark>, limit: usize) -> Result<DuePage, StoreError> {
         self.steps.step(store_failed, self.beneath.due(oldest_ms_max, behind, limit)).await
     }
 }
 
 #[async_trait]
-impl Objects for Stepping<Arc<dyn Objects>> {
+impl<T: Objects + ?Sized> Objects for Stepping<T> {
     fn root(&self) -> &str {
         self.beneath.root()
     }
