@@ -55,7 +55,7 @@ async fn an_erasure_that_wakes_up_late_does_no_harm() {
 /// A pass wakes up while another, which has taken over, is in the middle, and dies some steps later; then the other goes on.
 #[tokio::test(start_paused = true)]
 async fn passes_that_overtake_each_other_lose_nothing() {
-    for (first, last, second) in (4..10).flat_map(|a| (a..a + 12).flat_map(move |b| (6..20).map(move |c| (a, b, c)))) {
+    for (first, last, second) in (0..16).flat_map(|a| (a..a + 12).flat_map(move |b| (0..24).map(move |c| (a, b, c)))) {
         let world = World::new(CLOUD, SEGMENTS);
         world.fill(1, 1..=3).await;
         world.days(91);
@@ -93,7 +93,7 @@ async fn passes_that_overtake_each_other_lose_nothing() {
 #[rstest]
 #[tokio::test(start_paused = true)]
 async fn an_erasure_in_the_middle_of_a_pass_is_noticed(#[values(SEGMENTS, SINGLES)] layout: ObjectLayout) {
-    for (erasing, passing) in (0..10).flat_map(|a| (0..20).map(move |b| (a, b))) {
+    for (erasing, passing) in (0..30).flat_map(|a| (0..30).map(move |b| (a, b))) {
         let world = World::new(CLOUD, layout);
         world.fill(1, 1..=3).await;
         world.days(91);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use saltern_core::archive::{Move, folder};
@@ -77,6 +77,17 @@ pub(crate) struct World {
     pub(crate) real: bool,
     pub(crate) began: Instant,
     pub(crate) skipped_ms: Arc<AtomicU64>,
+    pub(crate) servers: Arc<Servers>,
+}
+
+/// They end with their world.
+#[derive(Default)]
+pub(crate) struct Servers(Mutex<Vec<Conversations>>);
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().iter().for_each(Conversations::abort);
+    }
 }
 
 impl World {
@@ -86,8 +97,8 @@ impl World {
     }
 
     pub(crate) fn on(table: Arc<dyn Table>, objects: Arc<dyn Objects>, layout: ObjectLayout) -> Self {
-        let (began, skipped_ms) = (Instant::now(), Arc::default());
-        Self { table, objects, layout, real: false, began, skipped_ms }
+        let (began, skipped_ms, servers) = (Instant::now(), Arc::default(), Arc::default());
+        Self { table, objects, layout, real: false, began, skipped_ms, servers }
     }
 
     /// A wall clock that goes with the runtime's, but for the days that are skipped.
@@ -115,7 +126,9 @@ impl World {
 
     fn serve(&self, table: Arc<dyn Store>, config: Config) -> Conversations {
         let config = Config { object_layout: self.layout, ..config };
-        Conversations::new(table, Arc::new(LocalRegistry::new(100)), config)
+        let server = Conversations::new(table, Arc::new(LocalRegistry::new(100)), config);
+        self.servers.0.lock().unwrap().push(server.clone());
+        server
     }
 
     pub(crate) fn server(&self, seed: u64) -> Conversations {
