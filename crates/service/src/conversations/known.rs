@@ -20,7 +20,7 @@ pub(super) struct Known {
     /// Held while the registry is synced or the horizon extended: one at a time per conversation and server.
     pub(super) turn: tokio::sync::Mutex<()>,
     /// How often that has succeeded: who waited for their turn can tell that another did their work.
-    pub(super) turns: AtomicU64,
+    turns: AtomicU64,
     /// An extension ahead of need is under way.
     pub(super) extending: AtomicBool,
 }
@@ -86,6 +86,10 @@ impl Known {
     pub(super) fn exact_head(&self) -> Option<SeqNo> {
         let facts = self.facts();
         facts.frontier.head().filter(|_| facts.head_is_exact)
+    }
+
+    pub(super) fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
     }
 
     pub(super) fn turn_done(&self) {

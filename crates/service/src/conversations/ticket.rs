@@ -29,6 +29,8 @@ struct Need {
     count: u64,
     /// The horizon that is too near.
     horizon: SeqNo,
+    /// How many turns had been taken when it was seen.
+    turns: u64,
 }
 
 impl Inner {
@@ -47,7 +49,7 @@ impl Inner {
                     return Ok(first);
                 }
                 Tickets::Exhausted { next, horizon } => {
-                    let need = Need { next, count: request.count, horizon };
+                    let need = Need { next, count: request.count, horizon, turns: known.turns() };
                     Box::pin(self.extend(known, need, deadline)).await?;
                     // Metered already, though nothing was issued.
                     request.wcu = 0;
@@ -97,13 +99,15 @@ impl Inner {
 
     /// Extends in the background when half of the lease is used up, so that appends need not wait for it.
     fn extend_ahead(self: &Arc<Self>, known: &Arc<Known>, next: SeqNo, horizon: SeqNo) {
-        let Some(lease) = known.control().map(|c| c.lease) else { return };
-        if next.plus(lease / 2) < horizon || known.extending.swap(true, Ordering::Relaxed) {
+        let Some(control) = known.control() else { return };
+        // It may have been extended since the ticket was issued.
+        let is_far = control.layout.horizon() > horizon || next.plus(control.lease / 2) < horizon;
+        if is_far || known.extending.swap(true, Ordering::Relaxed) {
             return;
         }
+        let need = Need { next, count: 1, horizon, turns: known.turns() };
         let (inner, known) = (Arc::clone(self), Arc::clone(known));
         self.spawn(async move {
-            let need = Need { next, count: 1, horizon };
             let deadline = Instant::now() + inner.config.append_deadline;
             if let Err(error) = inner.extend(&known, need, deadline).await {
                 tracing::debug!(conversation = %known.conversation, ?error, "extension ahead of need failed");
@@ -114,9 +118,8 @@ impl Inner {
 
     /// Moves the horizon on: adopts a further one that another server has set, or sets one.
     async fn extend(self: &Arc<Self>, known: &Arc<Known>, need: Need, deadline: Instant) -> Result<(), AppendError> {
-        let turns = known.turns.load(Ordering::Relaxed);
         let _turn = known.turn.lock().await;
-        if known.turns.load(Ordering::Relaxed) != turns {
+        if known.turns() != need.turns {
             return Ok(());
         }
         let control = self.current_control(known, deadline).await?.ok_or_else(|| no_control(known))?;
@@ -188,9 +191,9 @@ impl Inner {
         count: u64,
         deadline: Instant,
     ) -> Result<(), AppendError> {
-        let turns = known.turns.load(Ordering::Relaxed);
+        let turns = known.turns();
         let _turn = known.turn.lock().await;
-        if known.turns.load(Ordering::Relaxed) != turns {
+        if known.turns() != turns {
             return Ok(());
         }
         let _permit = self.syncs.acquire().await.map_err(|_| AppendError::Overloaded)?;
