@@ -20,9 +20,11 @@ pub(crate) async fn archive(world: Arc<World>) {
         let server = usize::try_from(rng.below(world.plan.servers as u64)).unwrap_or(0);
         let patience = Duration::from_millis(if rng.chance_per_mille(400) { rng.below(300) } else { 4_000 });
         let killed = world.killed();
+        // In this order always: the same seed is the same run.
         let ended = tokio::select! {
-            ended = timeout(patience, pass(&world, server)) => ended.ok(),
+            biased;
             () = killed => None,
+            ended = timeout(patience, pass(&world, server)) => ended.ok(),
         };
         match ended {
             Some(Ok(done)) => {
