@@ -126,6 +126,7 @@ impl Conversations {
             objects: config.objects.clone(),
             layout: config.object_layout,
             wall_clock: Arc::clone(&config.wall_clock),
+            seal_after: config.seal_after,
             seed: config.jitter_seed,
             rows: Arc::clone(&rows),
             cache_bytes_max: config.archive_cache_bytes_max,

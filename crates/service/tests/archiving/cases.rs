@@ -9,7 +9,7 @@ use futures_util::future::ready;
 use futures_util::{StreamExt as _, stream};
 use saltern_registry::local::LocalRegistry;
 use saltern_service::conversations::{
-    AppendError, Config, ContentProblem, Contents, Conversations, Lookup, PassReport, ReadError,
+    AppendError, Config, ContentProblem, Contents, Conversations, Lookup, PassOptions, PassReport, Progress, ReadError,
 };
 use saltern_store::counted::Counted;
 use saltern_store::objects::CountedObjects;
@@ -271,4 +271,52 @@ pub(crate) async fn the_requests_of_pages_are_counted(world: World) {
         let again = reader.older(&conversation(1), Some(seq(before)), 20).await.unwrap();
         assert_eq!((again, objects.counts().gets <= 2), (page, true));
     }
+}
+
+/// Nobody writes to or reads the conversation any more, so nobody but the pass can seal what a crash has left.
+pub(crate) async fn rows_lie_behind_holes(world: World) {
+    world.fill(1, 1..=10).await;
+    world.raise(1, 1_000, 1).await;
+    world.raise(1, 3_000, 4).await;
+    let here = [12, 13, 17, 800, 2_990];
+    for n in here {
+        world.append_at(1, n).await;
+    }
+    world.days(91);
+    let server = world.server(7);
+    let planned = pass(&server, &*world.table, true).await.unwrap();
+    let done = world.pass(&server).await.unwrap();
+    assert_eq!((done.messages, done.failed, done.busy), (15, 0, 0));
+    assert_eq!((planned.messages, planned.objects), (done.messages, done.objects));
+    assert_eq!(world.in_rows().await, 0);
+    assert_eq!(world.control(1).await.archive.through, seq(2_991));
+    assert_eq!(world.pass(&server).await.unwrap(), PassReport::default());
+    for n in (1..=10).chain(here) {
+        let found = server.lookup(&conversation(1), seq(n)).await.unwrap();
+        assert!(matches!(&found, Lookup::Message(row) if row.text() == Some(&text(n))), "{n}: {found:?}");
+    }
+    for n in [11, 14, 16, 18, 799, 801, 1_000, 2_989] {
+        assert_eq!(server.lookup(&conversation(1), seq(n)).await.unwrap(), Lookup::Void, "{n}");
+    }
+    assert_eq!(world.verify().await, Vec::<String>::new());
+}
+
+/// A writer whose neighbours are already there has the time that the sealer would give it. What lies behind stays due.
+pub(crate) async fn a_writer_is_waited_for(world: World, far: bool) {
+    world.fill(1, 1..=10).await;
+    world.raise(1, 3_000, 4).await;
+    let behind = if far { 2_500 } else { 12 };
+    world.append_at(1, behind).await;
+    let server = world.server(7);
+    let pass = async || {
+        let options = PassOptions { older_than: Duration::ZERO, messages_per_s: None, dry_run: false };
+        server.archive().pass(&*world.table, &options, &CancellationToken::new(), |_: Progress<'_>| ()).await.unwrap()
+    };
+    assert_eq!(pass().await.messages, 10);
+    assert_eq!((pass().await.messages, world.in_rows().await), (0, 1));
+    world.append_at(1, 11).await;
+    assert_eq!((pass().await.messages, world.in_rows().await), if far { (1, 1) } else { (2, 0) });
+    world.skip(Duration::from_secs(5));
+    assert_eq!((pass().await.messages, world.in_rows().await), (u64::from(far), 0));
+    assert_eq!(world.verify().await, Vec::<String>::new());
 }

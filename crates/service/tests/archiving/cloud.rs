@@ -64,6 +64,11 @@ async fn a_page_takes_two_requests_at_the_most() {
     cases::the_requests_of_pages_are_counted(world(SEGMENTS).await).await;
 }
 
+#[tokio::test]
+async fn holes_keep_nothing_from_going() {
+    cases::rows_lie_behind_holes(world(SEGMENTS).await).await;
+}
+
 #[rstest]
 #[tokio::test]
 async fn a_missing_or_damaged_object_is_told(#[values(Damage::Deleted, Damage::CutShort, Damage::Byte)] what: Damage) {

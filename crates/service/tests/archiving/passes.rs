@@ -59,6 +59,18 @@ async fn a_page_takes_two_requests_at_the_most() {
     cases::the_requests_of_pages_are_counted(World::new(EMBEDDED, SEGMENTS)).await;
 }
 
+#[rstest]
+#[tokio::test(start_paused = true)]
+async fn holes_keep_nothing_from_going(#[values(EMBEDDED, CLOUD)] capabilities: Capabilities) {
+    cases::rows_lie_behind_holes(World::new(capabilities, SEGMENTS)).await;
+}
+
+#[rstest]
+#[tokio::test(start_paused = true)]
+async fn a_slow_writer_is_given_time(#[values(false, true)] far: bool) {
+    cases::a_writer_is_waited_for(World::new(CLOUD, SEGMENTS), far).await;
+}
+
 /// Two passes at once move everything once, and leave nothing.
 #[tokio::test(start_paused = true)]
 async fn several_passes_do_no_harm() {

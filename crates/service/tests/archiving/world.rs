@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use saltern_core::archive::{Move, folder};
+use saltern_core::control::ControlRecord;
 use saltern_core::ids::{ConversationId, MessageId, ParticipantId};
 use saltern_core::key::{Key, Place};
 use saltern_core::message::{Body, Draft};
-use saltern_core::record::{Content, Record};
+use saltern_core::record::{Claim, Content, MessageRow, Record};
 use saltern_core::seq::SeqNo;
 use saltern_registry::local::LocalRegistry;
 use saltern_service::Patience;
@@ -20,7 +21,7 @@ use saltern_service::conversations::{
 use saltern_service::verify::{Notice, Verifier};
 use saltern_store::memory::MemoryStore;
 use saltern_store::objects::{ObjectRoot, Objects};
-use saltern_store::{Capabilities, Due, Scan, Store};
+use saltern_store::{Capabilities, Condition, Consistency, Due, Put, PutOutcome, Scan, Store};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -108,7 +109,7 @@ impl World {
         Arc::new(move || START_MS + skipped_ms.load(Ordering::SeqCst) + elapsed_ms())
     }
 
-    fn skip(&self, time: Duration) {
+    pub(crate) fn skip(&self, time: Duration) {
         self.skipped_ms.fetch_add(u64::try_from(time.as_millis()).unwrap(), Ordering::SeqCst);
     }
 
@@ -158,6 +159,36 @@ impl World {
             for appended in server.append_batch(&conversation(i), some.to_vec()).await {
                 appended.unwrap();
             }
+        }
+    }
+
+    /// Room for more messages, over `salts` partitions.
+    pub(crate) async fn raise(&self, i: u64, horizon: u64, salts: u16) {
+        let control = self.control(i).await;
+        let layout = control.layout.raised(seq(horizon), salts);
+        let record = Record::Control(ControlRecord { ver: control.ver + 1, layout, ..control });
+        let put = Put { key: Key::control(&conversation(i)), record, condition: Condition::Version(control.ver) };
+        assert_eq!(self.table.put(&put).await.unwrap(), PutOutcome::Applied);
+    }
+
+    /// A message at a place of one's choice below the horizon: whoever held the tickets before it is gone.
+    pub(crate) async fn append_at(&self, i: u64, n: u64) {
+        let (conversation, draft) = (conversation(i), draft(n));
+        let salt = self.control(i).await.layout.salt(seq(n)).unwrap();
+        let claim = Record::Claim(Claim { seq: seq(n), digest: draft.digest });
+        let row = Record::Message(MessageRow::new(&draft, self.clock()()));
+        let claimed = (Key::claim(&conversation, &draft.message_id), claim);
+        for (key, record) in [claimed, (Key::row(&conversation, salt, seq(n)), row)] {
+            let put = Put { key, record, condition: Condition::Absent };
+            assert_eq!(self.table.put(&put).await.unwrap(), PutOutcome::Applied);
+        }
+    }
+
+    pub(crate) async fn control(&self, i: u64) -> ControlRecord {
+        let keys = [Key::control(&conversation(i))];
+        match self.table.get(&keys, Consistency::Strong).await.unwrap().pop().flatten() {
+            Some(Record::Control(control)) => control,
+            other => panic!("{other:?}"),
         }
     }
 

@@ -158,14 +158,27 @@ impl Archive {
         layout: &Layout,
         range: SeqRange,
     ) -> Result<BTreeMap<SeqNo, Record>, ArchiveError> {
+        let all = usize::try_from(range.count()).unwrap_or(usize::MAX);
+        self.query(conversation, layout, range, Order::Ascending, all).await
+    }
+
+    /// So many rows of a range from each of its partitions, by strong reads.
+    pub(super) async fn query(
+        &self,
+        conversation: &ConversationId,
+        layout: &Layout,
+        range: SeqRange,
+        order: Order,
+        limit: usize,
+    ) -> Result<BTreeMap<SeqNo, Record>, ArchiveError> {
         let mut rows = BTreeMap::new();
         for slice in layout.slices(range) {
             let query = Query {
                 partition: PartitionKey::messages(conversation, slice.salt),
                 from: slice.range.from.get(),
                 to: slice.range.to.get(),
-                order: Order::Ascending,
-                limit: usize::try_from(slice.range.count()).unwrap_or(usize::MAX),
+                order,
+                limit,
                 consistency: Consistency::Strong,
             };
             let found = patiently(self.patience, || query_all(&*self.store, &query)).await?;

@@ -23,6 +23,7 @@ mod sweep;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use saltern_core::archive::{Nonce, folder};
 use saltern_core::ids::ConversationId;
@@ -81,6 +82,8 @@ pub struct Archive {
     patience: Patience,
     layout: ObjectLayout,
     wall_clock: WallClock,
+    /// A hole with a row above it is sealed when the row is so old.
+    seal_after_ms: u64,
     nonces: AtomicU64,
     turns: Vec<Mutex<()>>,
     /// What rows were before they moved must not be remembered.
@@ -95,6 +98,7 @@ pub(super) struct Parts {
     pub(super) objects: Option<Arc<dyn Objects>>,
     pub(super) layout: ObjectLayout,
     pub(super) wall_clock: WallClock,
+    pub(super) seal_after: Duration,
     pub(super) seed: u64,
     pub(super) rows: Arc<RowCache>,
     pub(super) cache_bytes_max: usize,
@@ -103,7 +107,7 @@ pub(super) struct Parts {
 
 impl Archive {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { store, objects, layout, wall_clock, seed, rows, cache_bytes_max, patience } = parts;
+        let Parts { store, objects, layout, wall_clock, seal_after, seed, rows, cache_bytes_max, patience } = parts;
         let first = SplitMix64::new(seed ^ wall_clock().rotate_left(20)).next_u64();
         Self {
             store,
@@ -112,6 +116,7 @@ impl Archive {
             objects: objects.unwrap_or_else(|| Arc::new(Absent)),
             layout,
             wall_clock,
+            seal_after_ms: u64::try_from(seal_after.as_millis()).unwrap_or(u64::MAX),
             nonces: AtomicU64::new(first),
             turns: std::iter::repeat_with(Mutex::default).take(TURNS).collect(),
             rows,
@@ -133,6 +138,7 @@ impl Archive {
             objects: Some(objects),
             layout: ObjectLayout::default(),
             wall_clock,
+            seal_after: Duration::MAX,
             seed: 0,
             rows: Arc::new(RowCache::new(0, None)),
             cache_bytes_max: READ_CACHE_BYTES_MAX,

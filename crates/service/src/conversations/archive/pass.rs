@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use saltern_core::archive::{ArchiveState, Move, pack};
 use saltern_core::control::ControlRecord;
 use saltern_core::ids::ConversationId;
+use saltern_core::key::Key;
+use saltern_core::layout::Layout;
 use saltern_core::limits::{SEGMENT_BYTES, SEGMENT_MESSAGES_MAX};
+use saltern_core::page::Order;
 use saltern_core::record::{Content, Record};
 use saltern_core::seq::{SeqNo, SeqRange};
-use saltern_store::Due;
+use saltern_store::{Condition, Due, Put, PutOutcome};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +29,7 @@ const OTHERS_MS: u64 = 15_000;
 /// Conversations that others are at work on, remembered for the end of the pass.
 const BUSY_MAX: usize = 10_000;
 const BUSY_ROUNDS: usize = 4;
+const SEALS_AT_ONCE: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PassOptions {
@@ -101,10 +106,12 @@ pub enum Progress<'a> {
 struct Plan {
     /// To be carried over.
     range: Option<SeqRange>,
-    /// No message above was taken in before.
+    /// No message above was taken in before; 0 if that is not known.
     oldest_ms: u64,
     /// Contents of the range that are in rows.
     texts: Vec<(SeqNo, String)>,
+    /// Places of the range that nobody will fill, but that have no void yet.
+    holes: Vec<SeqNo>,
     /// When its last message was taken in.
     reached_ms: u64,
 }
@@ -144,22 +151,38 @@ impl Archive {
         from: SeqNo,
         cutoff_ms: u64,
     ) -> Result<Plan, ArchiveError> {
-        let mut plan = Plan { range: None, oldest_ms: self.now_ms(), texts: Vec::new(), reached_ms: 0 };
+        let oldest_ms = self.now_ms();
+        let mut plan = Plan { range: None, oldest_ms, texts: Vec::new(), holes: Vec::new(), reached_ms: 0 };
         let end = from.plus(SEGMENT_MESSAGES_MAX as u64).min(control.layout.horizon());
         let Some(window) = SeqRange::until(from, end) else { return Ok(plan) };
         let mut rows = self.rows_of(conversation, &control.layout, window).await?;
+        if rows.is_empty() {
+            rows.extend(self.highest(conversation, &control.layout, from).await?);
+        }
+        // Nobody is waited for below a row that has been there for long.
+        let settled = rows.iter().rev().find(|(_, record)| self.is_settled(record)).map(|(seq, _)| *seq);
         let mut bytes = 0;
         for seq in window.iter() {
-            let Some(record) = rows.remove(&seq) else { break };
-            if let Record::Message(row) = record {
-                if row.ingested_at_ms > cutoff_ms {
+            match rows.remove(&seq) {
+                Some(Record::Message(row)) if row.ingested_at_ms > cutoff_ms => {
                     plan.oldest_ms = row.ingested_at_ms;
                     break;
                 }
-                plan.reached_ms = row.ingested_at_ms;
-                if let Content::Here(text) = row.content {
-                    bytes += text.len();
-                    plan.texts.push((seq, text));
+                Some(Record::Message(row)) => {
+                    plan.reached_ms = row.ingested_at_ms;
+                    if let Content::Here(text) = row.content {
+                        bytes += text.len();
+                        plan.texts.push((seq, text));
+                    }
+                }
+                Some(_) => {}
+                None if Some(seq) < settled => plan.holes.push(seq),
+                None => {
+                    // What lies behind it stays due.
+                    if !rows.is_empty() {
+                        plan.oldest_ms = 0;
+                    }
+                    break;
                 }
             }
             plan.range = SeqRange::new(from, seq);
@@ -168,6 +191,56 @@ impl Archive {
             }
         }
         Ok(plan)
+    }
+
+    /// The highest row at or above a place, if there is any.
+    async fn highest(
+        &self,
+        conversation: &ConversationId,
+        layout: &Layout,
+        from: SeqNo,
+    ) -> Result<Option<(SeqNo, Record)>, ArchiveError> {
+        let mut end = layout.horizon();
+        while let Some(SeqRange { to, .. }) = SeqRange::until(from, end) {
+            let range = SeqRange { from: layout.epoch_start(to).max(from), to };
+            let mut tops = self.query(conversation, layout, range, Order::Descending, 1).await?;
+            if let Some(highest) = tops.pop_last() {
+                return Ok(Some(highest));
+            }
+            end = range.from;
+        }
+        Ok(None)
+    }
+
+    /// Whether a row has been there for so long that writers of lower seq_nos are taken for dead.
+    fn is_settled(&self, record: &Record) -> bool {
+        match record {
+            Record::Message(row) => row.ingested_at_ms.saturating_add(self.seal_after_ms) <= self.now_ms(),
+            _ => true,
+        }
+    }
+
+    /// Puts voids into holes, as the sealer does. `false` if one of them has been filled: then there is more to carry.
+    async fn seal(
+        &self,
+        conversation: &ConversationId,
+        layout: &Layout,
+        holes: &[SeqNo],
+    ) -> Result<bool, ArchiveError> {
+        let mut puts = Vec::with_capacity(holes.len());
+        for &hole in holes {
+            let salt = layout.salt(hole).ok_or(ArchiveError::Busy)?;
+            let key = Key::row(conversation, salt, hole);
+            puts.push(Put { key, record: Record::Void, condition: Condition::Absent });
+        }
+        for some in puts.chunks(SEALS_AT_ONCE) {
+            let sealing = some.iter().map(|put| patiently(self.patience, || self.store.put(put)));
+            let outcomes = try_join_all(sealing).await?;
+            if outcomes.iter().any(|outcome| matches!(outcome, PutOutcome::Refused(Some(Record::Message(_))))) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether a move that was found noted may still be another server's work.
@@ -272,6 +345,9 @@ impl<F: FnMut(Progress<'_>) + Send> Pass<'_, F> {
                     let Some(range) = plan.range else {
                         return archive.next_look(conversation, through, plan.oldest_ms).await;
                     };
+                    if !archive.seal(conversation, &control.layout, &plan.holes).await? {
+                        continue;
+                    }
                     let nonce = archive.nonce();
                     let note = Move { range, nonce, replaces: Vec::new(), began_at_ms: archive.now_ms() };
                     archive.begin(conversation, &control, &note).await?;
