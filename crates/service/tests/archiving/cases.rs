@@ -320,3 +320,15 @@ pub(crate) async fn a_writer_is_waited_for(world: World, far: bool) {
     assert_eq!((pass().await.messages, world.in_rows().await), (u64::from(far), 0));
     assert_eq!(world.verify().await, Vec::<String>::new());
 }
+
+/// What no crash can leave is not for a pass to fill with millions of voids.
+pub(crate) async fn a_hole_is_endless(world: World) {
+    world.fill(1, 1..=10).await;
+    world.raise(1, 1 << 40, 4).await;
+    world.append_at(1, (1 << 40) - 1).await;
+    world.days(91);
+    let server = world.server(7);
+    assert_eq!(world.pass(&server).await.unwrap().messages, 10);
+    assert_eq!(world.pass(&server).await.unwrap().messages, 0);
+    assert_eq!((world.in_rows().await, world.control(1).await.archive.through), (1, seq(11)));
+}

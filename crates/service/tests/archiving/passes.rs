@@ -65,6 +65,11 @@ async fn holes_keep_nothing_from_going(#[values(EMBEDDED, CLOUD)] capabilities: 
     cases::rows_lie_behind_holes(World::new(capabilities, SEGMENTS)).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_hole_without_end_is_left() {
+    cases::a_hole_is_endless(World::new(CLOUD, SEGMENTS)).await;
+}
+
 #[rstest]
 #[tokio::test(start_paused = true)]
 async fn a_slow_writer_is_given_time(#[values(false, true)] far: bool) {

@@ -8,7 +8,7 @@ use saltern_core::control::ControlRecord;
 use saltern_core::ids::ConversationId;
 use saltern_core::key::Key;
 use saltern_core::layout::Layout;
-use saltern_core::limits::{SEGMENT_BYTES, SEGMENT_MESSAGES_MAX};
+use saltern_core::limits::{LEASE_MAX, SEGMENT_BYTES, SEGMENT_MESSAGES_MAX};
 use saltern_core::page::Order;
 use saltern_core::record::{Content, Record};
 use saltern_core::seq::{SeqNo, SeqRange};
@@ -30,6 +30,8 @@ const OTHERS_MS: u64 = 15_000;
 const BUSY_MAX: usize = 10_000;
 const BUSY_ROUNDS: usize = 4;
 const SEALS_AT_ONCE: usize = 32;
+/// Lost tickets come from one lease or a few: a longer hole is none that a crash can leave, and is not filled with voids.
+const HOLE_MAX: u64 = 16 * LEASE_MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PassOptions {
@@ -160,7 +162,9 @@ impl Archive {
             rows.extend(self.highest(conversation, &control.layout, from).await?);
         }
         // Nobody is waited for below a row that has been there for long.
-        let settled = rows.iter().rev().find(|(_, record)| self.is_settled(record)).map(|(seq, _)| *seq);
+        let is_near = |seq: SeqNo| seq <= from.plus(HOLE_MAX);
+        let settled = rows.iter().rev().find(|(seq, record)| is_near(**seq) && self.is_settled(record));
+        let settled = settled.map(|(seq, _)| *seq);
         let mut bytes = 0;
         for seq in window.iter() {
             match rows.remove(&seq) {
