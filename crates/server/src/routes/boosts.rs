@@ -6,7 +6,7 @@ use axum::extract::Request;
 use http::StatusCode;
 use saltern_core::limits::BODY_BYTES_MAX;
 
-use super::json;
+use super::written;
 use crate::app::App;
 use crate::body;
 use crate::gate::Answer;
@@ -45,5 +45,5 @@ pub(crate) async fn query(app: Arc<App>, request: Request) -> Answer {
     let question = body::parse::<BoostQuery<'_>>(&body.bytes)?.question().map_err(Problem::invalid)?;
     let answer = app.campaigns.lookup(&question).await?;
     let capacity = (answer.boosts.len() + answer.unread.len()) * BOOST_BYTES + ENVELOPE_BYTES;
-    json(StatusCode::OK, &BoostAnswer::new(&answer), capacity)
+    written(StatusCode::OK, capacity, |json| BoostAnswer::new(&answer).write(json))
 }

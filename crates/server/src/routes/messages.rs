@@ -11,7 +11,7 @@ use saltern_core::record::MessageRow;
 use saltern_core::seq::SeqNo;
 use saltern_service::conversations::Lookup;
 
-use super::json;
+use super::{json, written};
 use crate::app::App;
 use crate::body;
 use crate::gate::Answer;
@@ -137,11 +137,13 @@ pub(crate) async fn page(app: Arc<App>, request: Request) -> Answer {
     match cursor {
         Cursor::Before(before) => {
             let page = app.conversations.older_with(&conversation, before, limit, contents).await?;
-            json(StatusCode::OK, &Page::Older(Older::new(&page, &shelf)), capacity(&page.messages))
+            let answer = Page::Older(Older::new(&page, &shelf));
+            written(StatusCode::OK, capacity(&page.messages), |json| answer.write(json))
         }
         Cursor::After(after) => {
             let page = app.conversations.newer_with(&conversation, after, limit, contents).await?;
-            json(StatusCode::OK, &Page::Newer(Newer::new(&page, &shelf)), capacity(&page.messages))
+            let answer = Page::Newer(Newer::new(&page, &shelf));
+            written(StatusCode::OK, capacity(&page.messages), |json| answer.write(json))
         }
     }
 }
@@ -178,7 +180,8 @@ pub(crate) async fn message(app: Arc<App>, request: Request) -> Answer {
     let contents = query::archived_only(request.uri())?;
     let row = present(seq, app.conversations.lookup_with(&conversation, seq, contents).await?)?;
     let shelf = Shelf::new(app.conversations.archive(), &conversation);
-    json(StatusCode::OK, &Message::new(seq, &row, &shelf), MESSAGE_BYTES + row.text().map_or(0, str::len))
+    let capacity = MESSAGE_BYTES + row.text().map_or(0, str::len);
+    written(StatusCode::OK, capacity, |json| Message::new(seq, &row, &shelf).write(json))
 }
 
 fn present(seq: SeqNo, found: Lookup) -> Result<Arc<MessageRow>, Problem> {

@@ -31,6 +31,7 @@ use crate::openapi::{self, Endpoint};
 use crate::problem::{Kind, Problem};
 use crate::request_id::RequestIds;
 use crate::server::ServerConfig;
+use crate::wire::Json;
 
 pub(crate) mod documented {
     //! What `utoipa` made of the handlers.
@@ -151,10 +152,13 @@ async fn method_not_allowed(_: Arc<App>, request: Request) -> Answer {
 }
 
 fn json<T: Serialize>(status: StatusCode, body: &T, capacity: usize) -> Answer {
-    let mut bytes = Vec::with_capacity(capacity);
-    serde_json::to_writer(&mut bytes, body)
-        .map_err(|_| Problem::new(Kind::Internal, "the answer could not be written down"))?;
-    let mut response = Response::new(Body::from(bytes));
+    written(status, capacity, |json| json.value(body))
+}
+
+fn written(status: StatusCode, capacity: usize, write: impl FnOnce(&mut Json) -> serde_json::Result<()>) -> Answer {
+    let mut body = Json::with_capacity(capacity);
+    write(&mut body).map_err(|_| Problem::new(Kind::Internal, "the answer could not be written down"))?;
+    let mut response = Response::new(Body::from(body.into_bytes()));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)

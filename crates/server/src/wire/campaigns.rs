@@ -11,6 +11,8 @@ use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use utoipa::ToSchema;
 
+use super::json::Json;
+
 /// The whole truth about a partner in the areas that it lists, and only in those.
 // A description alone: the service reads events itself, whichever way they come.
 #[derive(Serialize, ToSchema)]
@@ -168,7 +170,7 @@ fn partner_ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Partner
 }
 
 /// In the order of the question.
-#[derive(Serialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(as = Boosts)]
 pub(crate) struct BoostAnswer<'a> {
     boosts: Vec<BoostBody<'a>>,
@@ -176,7 +178,7 @@ pub(crate) struct BoostAnswer<'a> {
     unread: Vec<&'a str>,
 }
 
-#[derive(Serialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(as = Boost)]
 pub(crate) struct BoostBody<'a> {
     partner_id: &'a str,
@@ -196,6 +198,19 @@ impl<'a> BoostAnswer<'a> {
             boosts: answer.boosts.iter().map(boost).collect(),
             unread: answer.unread.iter().map(PartnerId::as_str).collect(),
         }
+    }
+
+    pub(crate) fn write(&self, json: &mut Json) -> serde_json::Result<()> {
+        json.raw(r#"{"boosts":"#).list(&self.boosts, |boost, json| {
+            json.raw(r#"{"partner_id":"#).text(boost.partner_id)?;
+            json.raw(r#","boost_score":"#).value(boost.boost_score)?;
+            json.raw(r#","area":"#).text(boost.area)?;
+            json.raw("}");
+            Ok(())
+        })?;
+        json.raw(r#","unread":"#).list(&self.unread, |partner, json| json.text(partner))?;
+        json.raw("}");
+        Ok(())
     }
 }
 

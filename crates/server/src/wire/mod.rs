@@ -2,12 +2,14 @@
 
 mod campaigns;
 mod incoming;
+mod json;
 mod outgoing;
 mod tenants;
 mod upkeep;
 
 pub(crate) use campaigns::{BoostAnswer, BoostQuery, CampaignEvents, DeadLetterList, EventsAnswer, RejectedBody};
 pub(crate) use incoming::{Batch, NewMessage, Object};
+pub(crate) use json::Json;
 pub(crate) use outgoing::{
     Appended, ArchivedParam, BatchAnswer, BatchResult, Conversation, Erased, ErasedAll, Health, HotList, Message,
     Newer, Older, Page, Shelf,

@@ -11,6 +11,7 @@ use saltern_service::conversations::{Archive, HotConversation, View};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::json::Json;
 use crate::problem::{Problem, ProblemBody};
 
 /// An appended message's place.
@@ -46,7 +47,7 @@ pub(crate) enum BatchResult<'a> {
     },
 }
 
-#[derive(Serialize, ToSchema)]
+#[derive(ToSchema)]
 pub(crate) struct Message<'a> {
     #[schema(minimum = 1)]
     seq_no: u64,
@@ -64,7 +65,6 @@ pub(crate) struct Message<'a> {
     #[schema(required)]
     s3_ref: Option<String>,
     /// The content was erased, and is nowhere any more.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     erased: bool,
 }
@@ -90,6 +90,18 @@ impl<'a> Message<'a> {
             s3_ref: row.archived_at().map(|at| format!("{}/{at}", shelf.0)),
             erased: row.content == Content::Erased,
         }
+    }
+
+    pub(crate) fn write(&self, json: &mut Json) -> serde_json::Result<()> {
+        json.raw(r#"{"seq_no":"#).value(self.seq_no)?;
+        json.raw(r#","message_id":"#).text(self.message_id)?;
+        json.raw(r#","sender_id":"#).text(self.sender_id)?;
+        json.raw(r#","receiver_id":"#).text_or_null(self.receiver_id)?;
+        json.raw(r#","content":"#).text_or_null(self.content)?;
+        json.raw(r#","timestamp":"#).text_or_null(self.timestamp)?;
+        json.raw(r#","s3_ref":"#).text_or_null(self.s3_ref.as_deref())?;
+        json.raw(if self.erased { r#","erased":true}"# } else { "}" });
+        Ok(())
     }
 
     fn list(rows: &'a [Placed<Arc<MessageRow>>], shelf: &Shelf) -> Vec<Self> {
@@ -133,15 +145,38 @@ impl GapBody {
     }
 }
 
-#[derive(Serialize, ToSchema)]
+#[derive(ToSchema)]
 #[serde(untagged)]
 pub(crate) enum Page<'a> {
     Older(Older<'a>),
     Newer(Newer<'a>),
 }
 
+impl Page<'_> {
+    pub(crate) fn write(&self, json: &mut Json) -> serde_json::Result<()> {
+        json.raw(r#"{"messages":"#);
+        let (gaps, stable_through) = match self {
+            Self::Older(page) => {
+                json.list(&page.messages, Message::write)?;
+                json.raw(r#","next_before_seq":"#).value(page.next_before_seq)?;
+                (&page.gaps, page.stable_through)
+            }
+            Self::Newer(page) => {
+                json.list(&page.messages, Message::write)?;
+                json.raw(r#","next_after_seq":"#).value(page.next_after_seq)?;
+                json.raw(r#","at_end":"#).value(page.at_end)?;
+                (&page.gaps, page.stable_through)
+            }
+        };
+        json.raw(r#","gaps":"#).value(gaps)?;
+        json.raw(r#","stable_through":"#).value(stable_through)?;
+        json.raw("}");
+        Ok(())
+    }
+}
+
 /// Newest first.
-#[derive(Serialize, ToSchema)]
+#[derive(ToSchema)]
 pub(crate) struct Older<'a> {
     messages: Vec<Message<'a>>,
     /// The lowest seq_no looked at; null when nothing is older.
@@ -164,7 +199,7 @@ impl<'a> Older<'a> {
 }
 
 /// Oldest first.
-#[derive(Serialize, ToSchema)]
+#[derive(ToSchema)]
 pub(crate) struct Newer<'a> {
     messages: Vec<Message<'a>>,
     /// Where to go on.

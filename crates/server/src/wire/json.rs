@@ -1,0 +1,102 @@
+//! JSON by hand, for the answers that are long and asked for most. serde looks at every byte of a text by itself, to see
+//! whether it must be escaped; here a text is looked at as a whole, since hardly any has such bytes.
+
+use serde::Serialize;
+use serde_json::Result;
+
+pub(crate) struct Json(Vec<u8>);
+
+impl Json {
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes))
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// What is JSON already.
+    pub(crate) fn raw(&mut self, json: &str) -> &mut Self {
+        self.0.extend_from_slice(json.as_bytes());
+        self
+    }
+
+    pub(crate) fn value(&mut self, value: impl Serialize) -> Result<()> {
+        serde_json::to_writer(&mut self.0, &value)
+    }
+
+    pub(crate) fn text(&mut self, text: &str) -> Result<()> {
+        if !is_plain(text) {
+            return self.value(text);
+        }
+        self.raw("\"").raw(text).raw("\"");
+        Ok(())
+    }
+
+    pub(crate) fn text_or_null(&mut self, text: Option<&str>) -> Result<()> {
+        match text {
+            Some(text) => self.text(text),
+            None => self.value(()),
+        }
+    }
+
+    pub(crate) fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&T, &mut Self) -> Result<()>) -> Result<()> {
+        self.raw("[");
+        for (i, item) in items.iter().enumerate() {
+            if i > 0 {
+                self.raw(",");
+            }
+            write(item, self)?;
+        }
+        self.raw("]");
+        Ok(())
+    }
+}
+
+/// Without a branch for each byte, so that many are looked at together.
+fn is_plain(text: &str) -> bool {
+    text.bytes().fold(true, |plain, byte| plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> String {
+        let mut json = Json::with_capacity(0);
+        json.text(text).unwrap();
+        String::from_utf8(json.into_bytes()).unwrap()
+    }
+
+    /// Wherever it stands, among however many others.
+    #[test]
+    fn texts_are_written_as_serde_writes_them() {
+        for odd in ["\0", "\u{1f}", " ", "\"", "\\", "/", "\u{7f}", "\u{80}", "ü", "\u{2028}", "\u{202e}", "👩‍👩‍👧", ""]
+        {
+            for length in [0, 1, 15, 16, 17, 31, 32, 33, 100] {
+                for at in 0..=length {
+                    let odd = format!("{}{odd}{}", "x".repeat(at), "y".repeat(length - at));
+                    assert_eq!(text(&odd), serde_json::to_string(&odd).unwrap());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_byte_that_serde_escapes_is_escaped() {
+        for byte in 0..0x80_u8 {
+            let one = char::from(byte).to_string();
+            let is_escaped = serde_json::to_string(&one).unwrap() != format!("\"{one}\"");
+            assert_eq!(is_plain(&one), !is_escaped, "{byte:#x}");
+        }
+    }
+
+    #[test]
+    fn lists_have_commas_between_them() {
+        for (items, expected) in [(vec![], "[]"), (vec![1], "[1]"), (vec![1, 2, 3], "[1,2,3]")] {
+            let mut json = Json::with_capacity(0);
+            json.list(&items, |item, json| json.value(item)).unwrap();
+            assert_eq!(json.into_bytes(), expected.as_bytes());
+        }
+    }
+}
