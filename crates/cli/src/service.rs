@@ -55,6 +55,7 @@ impl Backing {
             Mode::Embedded => {
                 let options = EmbeddedOptions {
                     cache_bytes: u64::from(config.limits.engine_cache_mib.value) * 1_024 * 1_024,
+                    layer_bytes: config.limits.log_mib.value.get() as usize * 1_024 * 1_024,
                     ..EmbeddedOptions::default()
                 };
                 Ok(Self::Embedded(Arc::new(EmbeddedStore::open(&config.data.value, options)?)))

@@ -176,7 +176,12 @@ fn cycles() -> u64 {
 async fn nothing_acknowledged_is_lost_or_doubled() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
-    survive(cycles(), async || Server::start(&data)).await;
+    // So that kills come while the log moves into tables, and between.
+    let config = folder.path().join("thin.toml");
+    std::fs::write(&config, "[limits]\nlog_mib = 1\n").unwrap();
+    let config = ["--config", config.to_str().unwrap()];
+    survive(cycles(), async || Server::start_with(&data, &config)).await;
+    assert!(std::fs::read_dir(data.join("log")).unwrap().count() <= 2, "the log has not moved");
     let output = run(folder.path(), &["verify", "--data", data.to_str().unwrap()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

@@ -102,12 +102,19 @@ impl Key {
 
     #[must_use]
     pub fn control(conversation: &ConversationId) -> Self {
-        Self::single(format!("{}#ctl", enc(conversation.as_str())))
+        let mut partition = enc(conversation.as_str());
+        partition.push_str("#ctl");
+        Self::single(partition)
     }
 
     #[must_use]
     pub fn claim(conversation: &ConversationId, message: &MessageId) -> Self {
-        Self::single(format!("{}#id#{}", enc(conversation.as_str()), enc(message.as_str())))
+        let (conversation, message) = (conversation.as_str(), message.as_str());
+        let mut partition = String::with_capacity(conversation.len() + message.len() + 16);
+        enc_onto(&mut partition, conversation);
+        partition.push_str("#id#");
+        enc_onto(&mut partition, message);
+        Self::single(partition)
     }
 
     fn single(partition: String) -> Self {

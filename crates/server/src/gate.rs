@@ -1,6 +1,6 @@
 //! What every request goes through: request id, API key, the bound on requests in flight, metrics, one log line.
 //!
-//! A gate is built into each route instead of layered around the router, so that it knows its route without looking
+//! A gate is built into each route instead of layered around all of them, so that it knows its route without looking
 //! it up, and a request pays for no middleware.
 
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use tracing::{debug, warn};
 
 use crate::app::App;
 use crate::auth::Scope;
+use crate::interface::Handler;
 use crate::metrics::RouteMetrics;
 use crate::problem::{Kind, Problem, overloaded};
 use crate::request_id::X_REQUEST_ID;
@@ -31,7 +32,16 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) async fn serve<H, F>(self: Arc<Self>, handler: H, request: Request) -> Response
+    /// Lets requests through to a handler.
+    pub(crate) fn opened_to<H, F>(self: Arc<Self>, handler: H) -> Handler
+    where
+        H: Fn(Arc<App>, Request) -> F + Copy + Send + Sync + 'static,
+        F: Future<Output = Answer> + Send + 'static,
+    {
+        Box::new(move |request| Box::pin(Arc::clone(&self).serve(handler, request)))
+    }
+
+    async fn serve<H, F>(self: Arc<Self>, handler: H, request: Request) -> Response
     where
         H: FnOnce(Arc<App>, Request) -> F,
         F: Future<Output = Answer>,

@@ -1,12 +1,13 @@
 //! Saltern over HTTP: the only crate that knows it.
 //!
-//! A request goes through `gate` (request id, API key, bound on requests in flight, metrics) to one of the `routes`,
+//! A request goes by its path and method (`interface`) through a `gate` (request id, API key, bound on requests in flight, metrics) to one of the `routes`,
 //! which parse (`path`, `query`, `body`, `wire`), call the service, and answer. Every failure is a `Problem`.
 
 mod app;
 mod auth;
 mod body;
 mod gate;
+mod interface;
 mod metrics;
 mod ndjson;
 mod openapi;
@@ -20,5 +21,6 @@ mod wire;
 
 pub use app::{Readiness, Services};
 pub use auth::{ApiKey, Scope, UnknownScope};
-pub use routes::router;
+pub use interface::Interface;
+pub use routes::interface;
 pub use server::{BindError, Server, ServerConfig};

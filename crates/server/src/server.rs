@@ -1,12 +1,14 @@
 //! The listener: accepts, serves, and ends in order.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -15,12 +17,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::Service;
 use tracing::{debug, warn};
 
 use crate::app::{Readiness, Services};
 use crate::auth::ApiKey;
-use crate::routes::router;
+use crate::interface::Interface;
+use crate::routes::interface;
 
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
@@ -71,7 +73,7 @@ pub enum BindError {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    router: Router,
+    interface: Arc<Interface>,
     config: ServerConfig,
 }
 
@@ -89,8 +91,8 @@ impl Server {
         let failed = |source| BindError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let router = router(&config, services, ready, metrics);
-        Ok(Self { listener, address, router, config })
+        let interface = Arc::new(interface(&config, services, ready, metrics));
+        Ok(Self { listener, address, interface, config })
     }
 
     /// Where it listens; the port is known even if the configuration left it open.
@@ -101,7 +103,7 @@ impl Server {
 
     /// Serves until `shutdown`; then accepts nothing more, lets requests under way end, and returns.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Self { listener, router, config, .. } = self;
+        let Self { listener, interface, config, .. } = self;
         let tasks = TaskTracker::new();
         let (ending, cut_off) = (CancellationToken::new(), CancellationToken::new());
         let slots = Arc::new(Semaphore::new(config.connections_max));
@@ -116,7 +118,7 @@ impl Server {
                 Some(accepted) = accepting => accepted,
                 else => break,
             };
-            let connection = serve(stream, router.clone(), config.idle_timeout, ending.clone());
+            let connection = serve(stream, Arc::clone(&interface), config.idle_timeout, ending.clone());
             let connection = cut_off.clone().run_until_cancelled_owned(connection);
             tasks.spawn(async move {
                 connection.await;
@@ -155,12 +157,15 @@ fn is_about_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-async fn serve(stream: TcpStream, router: Router, idle_timeout: Duration, ending: CancellationToken) {
+async fn serve(stream: TcpStream, interface: Arc<Interface>, idle_timeout: Duration, ending: CancellationToken) {
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%error, "connection lost before its first request");
         return;
     }
-    let service = service_fn(move |request| router.clone().call(request));
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let interface = Arc::clone(&interface);
+        async move { Ok::<_, Infallible>(interface.answer(request.map(Body::new)).await) }
+    });
     let mut connection = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())

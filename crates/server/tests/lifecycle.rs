@@ -13,7 +13,6 @@ use saltern_server::ServerConfig;
 use saltern_store::faulty::FaultPlan;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tower::ServiceExt;
 
 /// The head of an append whose body is still to come.
 fn head(length: usize) -> String {
@@ -130,8 +129,8 @@ async fn a_shutdown_does_not_wait_beyond_its_grace() {
 async fn an_unready_server_says_why() {
     let server = Harness::open().await;
     let ready = std::sync::Arc::new(|| Err("the store is still opening".to_owned()));
-    let router = saltern_server::router(&loopback(), server.services.clone(), ready, Registry::default());
-    let answer = router.oneshot(request(Method::GET, "/readyz", "")).await.unwrap();
+    let interface = saltern_server::interface(&loopback(), server.services.clone(), ready, Registry::default());
+    let answer = interface.answer(request(Method::GET, "/readyz", "").map(axum::body::Body::new)).await;
     assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
     let body = answer.into_body().collect().await.unwrap().to_bytes();
     let body = std::str::from_utf8(&body).unwrap();

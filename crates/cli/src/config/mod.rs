@@ -59,6 +59,8 @@ pub(crate) struct Limits {
     pub(crate) cache_mib: Setting<u32>,
     /// The engine's own block cache.
     pub(crate) engine_cache_mib: Setting<u32>,
+    /// What is written before it moves into the engine's tables.
+    pub(crate) log_mib: Setting<NonZeroU32>,
     /// Archived contents kept in memory.
     pub(crate) archive_cache_mib: Setting<u32>,
 }
@@ -146,6 +148,7 @@ impl Default for Config {
                 conversations_max: count(100_000),
                 cache_mib: Setting::default_of(128),
                 engine_cache_mib: Setting::default_of(128),
+                log_mib: count(128),
                 archive_cache_mib: Setting::default_of(64),
             },
             timeouts: Timeouts { append_ms: count(10_000), read_ms: count(5_000), shutdown_ms: count(20_000) },
@@ -200,7 +203,7 @@ impl Config {
     }
 
     /// Every setting but the API keys, by its key, in the order people read them.
-    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 35] {
+    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 36] {
         [
             ("listen", &mut self.listen),
             ("data", &mut self.data),
@@ -212,6 +215,7 @@ impl Config {
             ("limits.conversations_max", &mut self.limits.conversations_max),
             ("limits.cache_mib", &mut self.limits.cache_mib),
             ("limits.engine_cache_mib", &mut self.limits.engine_cache_mib),
+            ("limits.log_mib", &mut self.limits.log_mib),
             ("limits.archive_cache_mib", &mut self.limits.archive_cache_mib),
             ("timeouts.append_ms", &mut self.timeouts.append_ms),
             ("timeouts.read_ms", &mut self.timeouts.read_ms),

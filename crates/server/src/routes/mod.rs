@@ -12,12 +12,10 @@ mod upkeep;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use axum::routing::{MethodFilter, MethodRouter};
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use prometheus_client::registry::Registry;
 use serde::Serialize;
 use utoipa::openapi::path::HttpMethod;
@@ -26,6 +24,7 @@ use crate::app::{App, Readiness, Services};
 use crate::auth::{Keys, Scope};
 use crate::body::Room;
 use crate::gate::{Admission, Answer, Gate};
+use crate::interface::{Handler, Interface, Methods};
 use crate::metrics::HttpMetrics;
 use crate::openapi::{self, Endpoint};
 use crate::problem::{Kind, Problem};
@@ -48,7 +47,7 @@ pub(crate) mod documented {
 }
 
 /// The whole HTTP interface. HTTP metrics are registered with `registry`, which is what `/metrics` shows.
-pub fn router(config: &ServerConfig, services: Services, ready: Readiness, mut registry: Registry) -> Router {
+pub fn interface(config: &ServerConfig, services: Services, ready: Readiness, mut registry: Registry) -> Interface {
     let metrics = HttpMetrics::register(&mut registry);
     let app = Arc::new(App {
         conversations: services.conversations,
@@ -92,7 +91,7 @@ pub fn router(config: &ServerConfig, services: Services, ready: Readiness, mut r
 struct Routes {
     app: Arc<App>,
     metrics: HttpMetrics,
-    paths: BTreeMap<String, MethodRouter>,
+    paths: BTreeMap<String, Vec<(Method, Handler)>>,
     endpoints: Vec<Endpoint>,
 }
 
@@ -105,16 +104,14 @@ impl Routes {
         F: Future<Output = Answer> + Send + 'static,
     {
         for method in P::methods() {
-            let (filter, name) = match method {
-                HttpMethod::Post => (MethodFilter::POST, "POST"),
-                HttpMethod::Put => (MethodFilter::PUT, "PUT"),
-                HttpMethod::Delete => (MethodFilter::DELETE, "DELETE"),
-                _ => (MethodFilter::GET, "GET"),
+            let name = match method {
+                HttpMethod::Post => Method::POST,
+                HttpMethod::Put => Method::PUT,
+                HttpMethod::Delete => Method::DELETE,
+                _ => Method::GET,
             };
-            let gate = self.gate(P::path(), name, scope);
-            let path = self.paths.remove(&P::path()).unwrap_or_default();
-            let path = path.on(filter, move |request| gate.clone().serve(handler, request));
-            self.paths.insert(P::path(), path);
+            let gate = self.gate(P::path(), name.as_str(), scope);
+            self.paths.entry(P::path()).or_default().push((name, gate.opened_to(handler)));
             self.endpoints.push(Endpoint { route: P::path(), method, scope, problems });
         }
     }
@@ -124,19 +121,16 @@ impl Routes {
         Arc::new(Gate { app: self.app.clone(), route, scope, metrics })
     }
 
-    fn finish(self) -> Router {
+    fn finish(mut self) -> Interface {
         let document = openapi::document(&self.endpoints);
         // Only this function sets it, once.
         let _ = self.app.document.set(document);
-        let mut router = Router::new();
-        let not_found = self.gate("other".into(), "other", None);
-        for (path, methods) in &self.paths {
-            let gate = self.gate(path.clone(), "other", None);
-            // axum adds the `allow` header.
-            let methods = methods.clone().fallback(move |request| gate.clone().serve(method_not_allowed, request));
-            router = router.route(path, methods);
+        let mut interface = Interface::new(self.gate("other".into(), "other", None).opened_to(not_found));
+        for (path, handlers) in std::mem::take(&mut self.paths) {
+            let other = self.gate(path.clone(), "other", None).opened_to(method_not_allowed);
+            interface.add(&path, Methods::new(handlers, other));
         }
-        router.fallback(move |request| not_found.clone().serve(self::not_found, request))
+        interface
     }
 }
 

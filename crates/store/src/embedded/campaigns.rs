@@ -1,18 +1,20 @@
 //! The campaigns table in the same folder, behind the same commit thread.
 
+use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use fjall::Slice;
 use saltern_core::campaigns::{Boost, BoostKey, DeadLetter, LetterNo, Look};
 use saltern_core::ids::TenantId;
+use saltern_core::page::Order;
 
 use super::codec::{self, Damage};
 use super::commit::{Premise, Verdict, Write};
-use super::engine::Engine;
-use super::error::read_failed;
-use super::physical::{Space, boost_key, letter_key, letters_prefix, market_key, sort_of};
+use super::log::Change;
+use super::physical::{Space, boost_key, letter_key, market_key, sort_of};
 use super::store::EmbeddedStore;
+use super::view::View;
 use crate::campaigns::port::{BoostPut, CampaignStore, MarketPut, MarketRecord};
 use crate::misuse::batch_fits;
 use crate::port::{Condition, Consistency, StoreError};
@@ -24,10 +26,9 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    pub(super) fn open(engine: &Engine, max: u64) -> Result<Self, StoreError> {
-        let newest = engine.space(Space::Campaigns).prefix(letters_prefix()).next_back();
-        let newest = newest.map(fjall::Guard::key).transpose().map_err(read_failed)?;
-        let newest = newest.map(|key| sort_of(&key).ok_or(Damage::Key)).transpose()?;
+    pub(super) fn open(view: &View, max: u64) -> Result<Self, StoreError> {
+        let newest = newest_letters(view, 1).next().transpose()?;
+        let newest = newest.map(|(key, _)| sort_of(&key).ok_or(Damage::Key)).transpose()?;
         Ok(Self { next: AtomicU64::new(newest.unwrap_or(0) + 1), max })
     }
 
@@ -38,8 +39,14 @@ impl Shelf {
     }
 }
 
+fn newest_letters(view: &View, limit: usize) -> impl Iterator<Item = Result<(Slice, Slice), StoreError>> {
+    let (oldest, newest) = (letter_key(LetterNo(0)), letter_key(LetterNo(u64::MAX)));
+    let bounds = (Bound::Included(oldest), Bound::Included(newest));
+    view.range(Space::Campaigns, bounds, Order::Descending, limit)
+}
+
 fn write(key: Slice, value: Option<Vec<u8>>, premise: Premise) -> Write {
-    Write { space: Space::Campaigns, key, value: value.map(Slice::from), premise, found: None }
+    Write { change: Change { space: Space::Campaigns, key, value: value.map(Slice::from) }, premise, found: None }
 }
 
 fn is_applied(verdicts: &[Verdict]) -> bool {
@@ -47,13 +54,9 @@ fn is_applied(verdicts: &[Verdict]) -> bool {
 }
 
 impl EmbeddedStore {
-    fn campaign_row(&self, key: &Slice) -> Result<Option<Slice>, StoreError> {
-        self.engine.space(Space::Campaigns).get(key).map_err(read_failed)
-    }
-
     fn look(&self, key: &BoostKey) -> Result<Look, StoreError> {
         self.recent.look(key, || {
-            let row = self.engine.space(Space::Campaigns).get(key.as_str()).map_err(read_failed)?;
+            let row = self.view.get(Space::Campaigns, key.as_str().as_bytes())?;
             Ok(row.map_or(Ok(Look::Absent), |row| codec::decode_boost(&row).map(|boost| Look::Found(boost.into())))?)
         })
     }
@@ -63,7 +66,7 @@ impl EmbeddedStore {
 impl CampaignStore for EmbeddedStore {
     async fn put_boost(&self, key: &BoostKey, boost: &Boost) -> Result<BoostPut, StoreError> {
         let key = boost_key(key);
-        let found = Some(self.look_ahead(Space::Campaigns, &key)?);
+        let found = Some(self.view.look(Space::Campaigns, &key)?);
         let put = Write { found, ..write(key, Some(codec::encode_boost(boost)), Premise::Outranks(boost.rank())) };
         let applied = is_applied(&self.commit(vec![put]).await?);
         Ok(if applied { BoostPut::Applied } else { BoostPut::Stale })
@@ -87,7 +90,7 @@ impl CampaignStore for EmbeddedStore {
 
     async fn market(&self, tenant: &TenantId) -> Result<Option<MarketRecord>, StoreError> {
         self.check()?;
-        Ok(self.campaign_row(&market_key(tenant))?.as_deref().map(codec::decode_market).transpose()?)
+        Ok(self.view.get(Space::Campaigns, &market_key(tenant))?.as_deref().map(codec::decode_market).transpose()?)
     }
 
     async fn add_dead_letter(&self, letter: &DeadLetter) -> Result<(), StoreError> {
@@ -99,9 +102,8 @@ impl CampaignStore for EmbeddedStore {
 
     async fn dead_letters(&self, limit: usize) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError> {
         self.check()?;
-        let newest_first = self.engine.space(Space::Campaigns).prefix(letters_prefix()).rev().take(limit);
-        let letter = |row: fjall::Guard| Ok(codec::decode_letter(&row.value().map_err(read_failed)?)?);
-        newest_first.map(letter).collect()
+        let letters = newest_letters(&self.view, limit).take(limit);
+        letters.map(|letter| Ok(codec::decode_letter(&letter?.1)?)).collect()
     }
 
     async fn remove_dead_letter(&self, number: LetterNo) -> Result<(), StoreError> {

@@ -2,25 +2,33 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use fjall::Slice;
+use lru::DefaultHasher;
 use saltern_core::campaigns::Rank;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::codec;
-use super::engine::Engine;
-use super::error::{EngineFailure, read_failed};
-use super::lookahead::{Found, Latest};
+use super::error::EngineFailure;
+use super::log::{Change, Log};
 use super::metrics::EmbeddedMetrics;
+use super::mover::Mover;
 use super::options::COMMIT_BYTES_MAX;
 use super::physical::Space;
 use super::recent::Recent;
 use super::tops::Tops;
+use super::view::{Found, View};
 use crate::port::{Condition, StoreError};
+
+/// Shorter than a sync takes on most disks.
+const COMPANY_PAUSE: Duration = Duration::from_micros(200);
 
 pub(super) enum Message {
     Write(Request),
+    /// Moves everything that has been written into tables, and then answers.
+    Settle(oneshot::Sender<Result<(), EngineFailure>>),
     /// Ends the thread, with everything in tables.
     Close(oneshot::Sender<Result<(), EngineFailure>>),
 }
@@ -32,10 +40,7 @@ pub(super) struct Request {
 }
 
 pub(super) struct Write {
-    pub(super) space: Space,
-    pub(super) key: Slice,
-    /// `None` removes the row.
-    pub(super) value: Option<Slice>,
+    pub(super) change: Change,
     pub(super) premise: Premise,
     /// What the caller found there, if it looked.
     pub(super) found: Option<Found>,
@@ -73,34 +78,57 @@ pub(super) enum Verdict {
 pub(super) type Answer = Result<Vec<Verdict>, StoreError>;
 
 pub(super) struct Committer {
-    pub(super) engine: Engine,
+    pub(super) view: View,
+    pub(super) log: Log,
+    pub(super) mover: Mover,
+    /// The last layer's, until somebody has asked how it went.
+    pub(super) moving: Option<JoinHandle<Result<(), EngineFailure>>>,
     pub(super) tops: Tops,
-    pub(super) latest: Latest,
     pub(super) recent: Arc<Recent>,
     pub(super) failure: Arc<watch::Sender<Option<EngineFailure>>>,
     pub(super) metrics: EmbeddedMetrics,
     pub(super) batch_max: usize,
+    /// Requests that the last commit took up.
+    pub(super) company: usize,
+    pub(super) layer_bytes: usize,
 }
 
 /// Judged requests on their way to disk.
 #[derive(Default)]
 struct Batch {
-    /// What later requests of the same batch must already see. One value per key: the engine numbers a batch as a
-    /// whole, and could not tell two writes of one key apart.
-    written: HashMap<(Space, Slice), Option<Slice>>,
+    changes: Vec<Change>,
+    /// What later requests of the same batch must already see: the last change of each key.
+    last: HashMap<(Space, Slice), usize, DefaultHasher>,
     bytes: usize,
     answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+}
+
+impl Batch {
+    fn push(&mut self, change: Change) {
+        self.bytes += change.key.len() + change.value.as_ref().map_or(0, |value| value.len());
+        self.last.insert((change.space, change.key.clone()), self.changes.len());
+        self.changes.push(change);
+    }
+
+    fn get(&self, change: &Change) -> Option<&Change> {
+        self.last.get(&(change.space, change.key.clone())).and_then(|place| self.changes.get(*place))
+    }
 }
 
 impl Committer {
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Message>) {
         let mut messages = Vec::new();
         while queue.blocking_recv_many(&mut messages, self.batch_max.max(1)) > 0 {
+            self.wait_for_company(&mut queue, &mut messages);
             self.metrics.waiting(queue.len());
             let mut batch = Batch::default();
             for message in messages.drain(..) {
                 match message {
                     Message::Write(request) => self.take_up(request, &mut batch),
+                    Message::Settle(settled) => {
+                        self.commit(std::mem::take(&mut batch));
+                        let _ = settled.send(self.settle());
+                    }
                     Message::Close(closed) => {
                         self.commit(std::mem::take(&mut batch));
                         queue.close();
@@ -111,6 +139,22 @@ impl Committer {
             }
             self.commit(batch);
         }
+        // The folder is not to be let go of while a layer moves; how that went has been told.
+        let _ = self.wait_for_move();
+    }
+
+    /// A sync costs the same for one as for many. Right after a large commit those that it answered are on their way back, so
+    /// it pays to wait for more of them; a lone writer never waits.
+    fn wait_for_company(&mut self, queue: &mut mpsc::Receiver<Message>, messages: &mut Vec<Message>) {
+        if messages.len() * 2 < self.company {
+            std::thread::sleep(COMPANY_PAUSE);
+            while messages.len() < self.batch_max
+                && let Ok(message) = queue.try_recv()
+            {
+                messages.push(message);
+            }
+        }
+        self.company = messages.len();
     }
 
     fn failed(&self) -> Option<EngineFailure> {
@@ -122,11 +166,39 @@ impl Committer {
         self.failure.send_replace(Some(failure));
     }
 
-    fn close(&self) -> Result<(), EngineFailure> {
-        self.failed().map_or(Ok(()), Err)?;
-        self.engine.flush()?;
+    fn close(&mut self) -> Result<(), EngineFailure> {
+        self.settle()?;
         self.failure.send_replace(Some(EngineFailure::Closed));
         Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), EngineFailure> {
+        self.failed().map_or(Ok(()), Err)?;
+        self.move_layer()?;
+        self.wait_for_move()
+    }
+
+    /// Sets everything in the log apart, and lets it move into tables. Waits for what is still moving.
+    fn move_layer(&mut self) -> Result<(), EngineFailure> {
+        self.wait_for_move()?;
+        if self.view.fresh.waiting_bytes() == 0 {
+            return Ok(());
+        }
+        let last_segment = self.log.rotate().map_err(EngineFailure::log)?;
+        let layer = self.view.fresh.set_apart();
+        let mover = self.mover.clone();
+        let thread = std::thread::Builder::new().name("store-move".into());
+        let moving = thread.spawn(move || mover.run(&layer, last_segment));
+        self.moving = Some(moving.map_err(EngineFailure::log)?);
+        Ok(())
+    }
+
+    fn wait_for_move(&mut self) -> Result<(), EngineFailure> {
+        match self.moving.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(moved)) => moved,
+            Some(Err(_)) => Err(EngineFailure::Closed),
+        }
     }
 
     fn take_up(&mut self, request: Request, batch: &mut Batch) {
@@ -142,10 +214,9 @@ impl Committer {
         if let Ok(verdicts) = &verdicts
             && verdicts.iter().all(|verdict| matches!(verdict, Verdict::Applied))
         {
-            for write in request.writes {
-                self.tops.written(write.space, &write.key);
-                batch.bytes += write.key.len() + write.value.as_ref().map_or(0, |value| value.len());
-                batch.written.insert((write.space, write.key), write.value);
+            for Write { change, .. } in request.writes {
+                self.tops.written(change.space, &change.key);
+                batch.push(change);
             }
         }
         batch.answers.push((request.answer, verdicts));
@@ -155,34 +226,23 @@ impl Committer {
     }
 
     fn judge(&mut self, write: &Write, batch: &Batch) -> Result<Verdict, StoreError> {
-        if write.premise.is_absent() && self.tops.proves_absent(&self.engine, write.space, &write.key)? {
+        let Write { change, premise, found } = write;
+        if premise.is_absent() && self.tops.proves_absent(&self.view, change.space, &change.key)? {
             return Ok(Verdict::Applied);
         }
-        let present = match batch.written.get(&(write.space, write.key.clone())) {
-            Some(row) => row.clone(),
-            None => match &write.found {
-                Some(found) if self.latest.confirms(&write.key, found) => found.row.clone(),
-                _ => self.engine.space(write.space).get(&write.key).map_err(read_failed)?,
-            },
+        let present = match batch.get(change) {
+            Some(earlier) => earlier.value.clone(),
+            None => self.view.confirm(change.space, &change.key, found.as_ref())?,
         };
-        let holds = write.premise.holds(present.as_deref())?;
+        let holds = premise.holds(present.as_deref())?;
         Ok(if holds { Verdict::Applied } else { Verdict::Refused(present) })
     }
 
     fn commit(&mut self, batch: Batch) {
-        let requests = batch.answers.len();
-        if !batch.written.is_empty() {
+        if !batch.changes.is_empty() {
             let began = Instant::now();
-            let mut writes: Vec<_> =
-                batch.written.into_iter().map(|((space, key), value)| (space, key, value)).collect();
-            // Neighbours find each other's way through the engine's memory still warm.
-            writes.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-            let keys = |wanted: fn(Space) -> bool| -> Vec<Slice> {
-                writes.iter().filter(|(space, ..)| wanted(*space)).map(|(_, key, _)| key.clone()).collect()
-            };
-            let looked_up = keys(|space| space != Space::Rows);
-            let campaigns = keys(|space| space == Space::Campaigns);
-            if let Err(failure) = self.engine.commit(writes) {
+            if let Err(error) = self.log.commit(&batch.changes) {
+                let failure = EngineFailure::log(error);
                 let unknown = StoreError::Unknown(Arc::new(failure.clone()));
                 self.fail(failure);
                 for (answer, _) in batch.answers {
@@ -190,13 +250,20 @@ impl Committer {
                 }
                 return;
             }
-            campaigns.iter().for_each(|key| self.recent.forget(key));
-            self.latest.committed(looked_up);
-            self.metrics.committed(requests, began.elapsed());
+            let is_boost = |change: &&Change| change.space == Space::Campaigns;
+            let boosts: Vec<_> = batch.changes.iter().filter(is_boost).map(|change| change.key.clone()).collect();
+            self.view.fresh.apply(batch.changes);
+            boosts.iter().for_each(|key| self.recent.forget(key));
+            self.metrics.committed(batch.answers.len(), began.elapsed());
         }
         for (answer, verdicts) in batch.answers {
             // A caller that has gone counts its write as unknown.
             let _ = answer.send(verdicts);
+        }
+        if self.view.fresh.waiting_bytes() >= self.layer_bytes
+            && let Err(failure) = self.move_layer()
+        {
+            self.fail(failure);
         }
     }
 }

@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use fjall::Slice;
 use saltern_core::ids::ConversationId;
 use saltern_core::key::{Key, PartitionKey, Place};
+use saltern_core::page::Order;
 use saltern_core::record::Record;
 
 use super::codec::Damage;
 use super::commit::{Premise, Write};
-use super::engine::FILL_KEY;
-use super::error::read_failed;
+use super::log::Change;
 use super::physical::{Space, due_key, due_parts};
 use super::store::EmbeddedStore;
 use crate::due::{Due, DueMark, DuePage};
@@ -22,7 +22,7 @@ use crate::port::{Put, StoreError};
 const LOOKED_AT_MAX: usize = 10_000;
 
 fn entry(key: Slice, value: Option<Slice>) -> Write {
-    Write { space: Space::Due, key, value, premise: Premise::Nothing, found: None }
+    Write { change: Change { space: Space::Due, key, value }, premise: Premise::Nothing, found: None }
 }
 
 /// What a put adds to the index.
@@ -50,12 +50,15 @@ impl Due for EmbeddedStore {
             Bound::Excluded(due_key(*ms, &Key::control(conversation).partition))
         });
         let mut page = DuePage { conversations: Vec::new(), resume: None };
+        if last.is_some_and(|(ms, _)| *ms > oldest_ms_max) {
+            return Ok(page);
+        }
         let mut left_behind = Vec::new();
-        for (looked_at, guard) in self.engine.space(Space::Due).range((from, Bound::Unbounded)).enumerate() {
-            let key = guard.key().map_err(read_failed)?;
-            if *key == FILL_KEY || due_parts(&key).is_some_and(|(oldest_ms, _)| oldest_ms > oldest_ms_max) {
-                break;
-            }
+        let later = oldest_ms_max.checked_add(1).map(|ms| due_key(ms, &PartitionKey::stored(String::new())));
+        let bounds = (from, later.map_or(Bound::Unbounded, Bound::Excluded));
+        let entries = self.view.range(Space::Due, bounds, Order::Ascending, LOOKED_AT_MAX + 1);
+        for (looked_at, found) in entries.enumerate() {
+            let (key, _) = found?;
             let (oldest_ms, conversation) = named(&key)?;
             match self.read(&Key::control(&conversation))? {
                 Some(Record::Control(control)) if control.archive.oldest_ms == Some(oldest_ms) => {

@@ -1,33 +1,34 @@
-//! The engine as we use it: four keyspaces in a sub-folder, synced batches, and no wait without an end.
+//! The engine as we use it: four keyspaces in a sub-folder, which are given whole tables, and no wait without an end.
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
-
+use saltern_core::page::Order;
 use saltern_core::rng::SplitMix64;
 
-use super::error::{EngineFailure, OpenError, is_full};
-use super::options::{EmbeddedOptions, JOURNAL_BYTES_MIN, OPEN_TABLES_MAX};
+use super::error::{EngineFailure, OpenError, is_full, read_failed};
+use super::options::{EmbeddedOptions, OPEN_TABLES_MAX};
 use super::physical::Space;
+use crate::port::StoreError;
 
-/// The engine stops writers at 4 unflushed buffers and at 30 tables that wait for compaction, and never lets go of
-/// them if the thread that should help has died. We wait before that, with an eye on its health.
-const UNFLUSHED_MAX: usize = 3;
+/// Tables that may wait for compaction before another comes: each is one more to be looked at by whoever reads.
 const UNCOMPACTED_MAX: usize = 26;
+/// The engine stops writers at 4 unflushed buffers, and never lets go of them if the thread that should help has died. We
+/// wait before that, with an eye on its health.
+const UNFLUSHED_MAX: usize = 3;
 const BUSY_PAUSE: Duration = Duration::from_millis(2);
-/// A clean shutdown gives flushes this long; what is not flushed then is in the journal anyway.
-const FLUSH_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The engine's own threshold for a journal, and what fills one up: under a key of the index that is never due.
 const JOURNAL_FULL_BYTES: usize = 64_000_000;
 const FILL_BYTES: usize = 1024 * 1024;
-pub(super) const FILL_KEY: [u8; 9] = [0xFF; 9];
+const FILL_KEY: [u8; 9] = [0xFF; 9];
 
 #[derive(Clone)]
 pub(super) struct Engine {
@@ -52,7 +53,7 @@ struct Panicked(String);
 impl Engine {
     pub(super) fn open(folder: &Path, path: &Path, options: &EmbeddedOptions) -> Result<Self, OpenError> {
         // Only helps where panics unwind; with `panic = "abort"` the process ends here, with the files untouched.
-        let probe = Arc::new(Probe { file: folder.join("PROBE"), bytes: options.memtable_bytes });
+        let probe = Arc::new(Probe { file: folder.join("PROBE"), bytes: options.layer_bytes as u64 });
         match catch_unwind(AssertUnwindSafe(|| Self::try_open(path, options, probe))) {
             Ok(opened) => opened.map_err(|error| OpenError::engine(folder, error)),
             Err(panic) => {
@@ -64,12 +65,9 @@ impl Engine {
     }
 
     fn try_open(path: &Path, options: &EmbeddedOptions, probe: Arc<Probe>) -> fjall::Result<Self> {
-        let db = Database::builder(path)
-            .cache_size(options.cache_bytes)
-            .max_journaling_size(options.journal_bytes.max(JOURNAL_BYTES_MIN))
-            .max_cached_files(Some(OPEN_TABLES_MAX))
-            .open()?;
-        let base = || KeyspaceCreateOptions::default().max_memtable_size(options.memtable_bytes);
+        let db =
+            Database::builder(path).cache_size(options.cache_bytes).max_cached_files(Some(OPEN_TABLES_MAX)).open()?;
+        let base = KeyspaceCreateOptions::default;
         // A page is a few KiB of neighbours: larger blocks compress better and need fewer index entries.
         let rows = db.keyspace("rows", || base().data_block_size_policy(BlockSizePolicy::all(8 * 1_024)))?;
         // Nearly every claim is new, so nearly every look for one should end at a filter.
@@ -90,29 +88,57 @@ impl Engine {
         }
     }
 
-    /// A key without a value is removed.
-    pub(super) fn commit(&self, writes: Vec<(Space, Slice, Option<Slice>)>) -> Result<(), EngineFailure> {
-        self.wait_until_ready(&writes)?;
-        let mut batch = fjall::OwnedWriteBatch::with_capacity(self.db.clone(), writes.len())
-            .durability(Some(PersistMode::SyncData));
-        for (space, key, value) in writes {
-            match value {
-                Some(value) => batch.insert(self.space(space), key, value),
-                None => batch.remove(self.space(space), key),
-            }
-        }
-        batch.commit().map_err(|error| self.failed(error))
+    pub(super) fn get(&self, space: Space, key: &[u8]) -> Result<Option<Slice>, StoreError> {
+        self.space(space).get(key).map_err(read_failed)
     }
 
-    /// Messages do not wait for a load of campaigns to be flushed, nor the other way round.
-    fn wait_until_ready(&self, writes: &[(Space, Slice, Option<Slice>)]) -> Result<(), EngineFailure> {
-        let busy = |keyspace: &Keyspace| {
-            keyspace.sealed_memtable_count() >= UNFLUSHED_MAX || keyspace.l0_table_count() >= UNCOMPACTED_MAX
+    /// Rows between two keys, as they are now.
+    pub(super) fn range<K: AsRef<[u8]>>(
+        &self,
+        space: Space,
+        bounds: (Bound<K>, Bound<K>),
+        order: Order,
+    ) -> impl Iterator<Item = Result<(Slice, Slice), StoreError>> + use<K> {
+        let mut rows = self.space(space).range(bounds);
+        std::iter::from_fn(move || {
+            let row = match order {
+                Order::Ascending => rows.next(),
+                Order::Descending => rows.next_back(),
+            };
+            row.map(|row| row.into_inner().map_err(read_failed))
+        })
+    }
+
+    /// Makes a table of changes in the order of their keys. Returns when it is on the disk and visible. A key without a value
+    /// is removed.
+    pub(super) fn take_in(
+        &self,
+        space: Space,
+        changes: impl Iterator<Item = (Slice, Option<Slice>)>,
+    ) -> Result<(), EngineFailure> {
+        let mut changes = changes.peekable();
+        if changes.peek().is_none() {
+            return Ok(());
+        }
+        self.wait_until_ready(space)?;
+        let take_in = || {
+            let mut table = self.space(space).start_ingestion()?;
+            for (key, value) in changes {
+                match value {
+                    Some(value) => table.write(key, value)?,
+                    None => table.write_tombstone(key)?,
+                }
+            }
+            table.finish()
         };
-        let written = Space::ALL.map(|space| writes.iter().any(|write| write.0 == space).then(|| self.space(space)));
-        while written.into_iter().flatten().any(busy) {
-            self.check()?;
+        take_in().map_err(|error| self.failed(error))
+    }
+
+    fn wait_until_ready(&self, space: Space) -> Result<(), EngineFailure> {
+        self.check()?;
+        while self.space(space).l0_table_count() >= UNCOMPACTED_MAX {
             std::thread::sleep(BUSY_PAUSE);
+            self.check()?;
         }
         Ok(())
     }
@@ -133,39 +159,43 @@ impl Engine {
         }
     }
 
-    /// Writes all tables anew, without what was overwritten or removed; the journal that had it goes too.
-    ///
-    /// The engine closes a journal only when it is long enough, and removes it when all it holds is in tables. So it is made
-    /// long enough, and flushed twice: the first time it is closed, the second it goes.
+    /// Writes all tables anew, without what was overwritten or removed.
     pub(super) fn compact(&self) -> Result<(), EngineFailure> {
-        let failed = |error| self.failed(error);
-        let mut random = SplitMix64::new(0);
-        let noise: Vec<u8> = (0..FILL_BYTES / 8).flat_map(|_| random.next_u64().to_le_bytes()).collect();
-        for _ in 0..JOURNAL_FULL_BYTES.div_ceil(FILL_BYTES) + 1 {
-            self.wait_until_ready(&[(Space::Due, Slice::from(FILL_KEY), None)])?;
-            self.due.insert(FILL_KEY, &noise).map_err(failed)?;
-        }
-        self.due.remove(FILL_KEY).map_err(failed)?;
-        self.flush()?;
-        self.flush()?;
         for space in Space::ALL {
             self.space(space).major_compact().map_err(|error| self.failed(error))?;
         }
         Ok(())
     }
 
-    /// Moves everything from the journal into tables, so that the next start has nothing to replay.
-    pub(super) fn flush(&self) -> Result<(), EngineFailure> {
-        let deadline = Instant::now() + FLUSH_PATIENCE;
-        let keyspaces = Space::ALL.map(|space| self.space(space));
-        for keyspace in keyspaces {
-            keyspace.rotate_memtable().map_err(|error| self.failed(error))?;
+    /// Moves all that is in the engine's own journal into tables, and makes the journal go: folders up to format 3 have their
+    /// latest rows there, and whoever erases them must not find them left in it.
+    ///
+    /// The engine closes a journal only when it is long enough, and removes it when all it holds is in tables. So it is made
+    /// long enough, and flushed twice: the first time it is closed, the second it goes.
+    pub(super) fn leave_journal(&self) -> Result<(), EngineFailure> {
+        let failed = |error| self.failed(error);
+        let mut random = SplitMix64::new(0);
+        let noise: Vec<u8> = (0..FILL_BYTES / 8).flat_map(|_| random.next_u64().to_le_bytes()).collect();
+        for _ in 0..JOURNAL_FULL_BYTES.div_ceil(FILL_BYTES) + 1 {
+            self.wait_for_flushes(UNFLUSHED_MAX)?;
+            self.due.insert(FILL_KEY, &noise).map_err(failed)?;
         }
-        while keyspaces.iter().any(|keyspace| keyspace.sealed_memtable_count() > 0) && Instant::now() < deadline {
+        self.due.remove(FILL_KEY).map_err(failed)?;
+        for _ in 0..2 {
+            for space in Space::ALL {
+                self.space(space).rotate_memtable().map_err(failed)?;
+            }
+            self.wait_for_flushes(1)?;
+        }
+        self.db.persist(PersistMode::SyncAll).map_err(failed)
+    }
+
+    fn wait_for_flushes(&self, unflushed_max: usize) -> Result<(), EngineFailure> {
+        while Space::ALL.iter().any(|space| self.space(*space).sealed_memtable_count() >= unflushed_max) {
             self.check()?;
             std::thread::sleep(BUSY_PAUSE);
         }
-        self.db.persist(PersistMode::SyncAll).map_err(|error| self.failed(error))
+        Ok(())
     }
 }
 

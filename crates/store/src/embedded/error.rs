@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::codec::Damage;
+use super::log::LogDamage;
 use crate::port::{Cause, StoreError};
 
 /// Why a folder could not be opened. Each says in one line what to do.
@@ -27,6 +28,13 @@ impl OpenError {
     pub(super) fn io(folder: &Path, source: io::Error) -> Self {
         let folder = folder.to_owned();
         if is_full(&source) { Self::Full(folder) } else { Self::Io { folder, source } }
+    }
+
+    pub(super) fn log(folder: &Path, damage: LogDamage) -> Self {
+        match damage {
+            LogDamage::Io(error) => Self::io(folder, error),
+            damage => Self::damaged(folder, damage),
+        }
     }
 
     pub(super) fn damaged(folder: &Path, what: impl std::error::Error + Send + Sync + 'static) -> Self {
@@ -68,6 +76,8 @@ pub enum EngineFailure {
     Full(#[source] Cause),
     #[error("storage engine failed")]
     Engine(#[source] Cause),
+    #[error("log could not be written")]
+    Log(#[source] Cause),
     #[error("store is closed")]
     Closed,
 }
@@ -75,6 +85,13 @@ pub enum EngineFailure {
 impl EngineFailure {
     pub(super) fn new(error: fjall::Error) -> Self {
         if io_error(&error).is_some_and(is_full) { Self::Full(Arc::new(error)) } else { Self::Engine(Arc::new(error)) }
+    }
+
+    pub(super) fn log(error: impl Into<LogDamage>) -> Self {
+        match error.into() {
+            LogDamage::Io(error) if is_full(&error) => Self::Full(Arc::new(error)),
+            error => Self::Log(Arc::new(error)),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! SALTERN   says that the folder is ours, and in which format; there once the folder is complete
 //! LOCK      locked while a process has the folder open; says which
+//! log/      what was acknowledged and is not yet among the engine's tables
 //! engine/   the engine's own files
 //! ```
 
@@ -19,11 +20,13 @@ const MARKER: &str = "SALTERN";
 const UNFINISHED: &str = "SALTERN.new";
 const LOCK: &str = "LOCK";
 const ENGINE: &str = "engine";
+const LOG: &str = "log";
 
 const FORMAT_NAME: &str = "embedded format ";
-/// Format 2 has the keyspace of campaigns, format 3 that of what is due, and rows without their content. An older folder gets
-/// what it lacks when it is opened.
-const FORMAT: u32 = 3;
+/// Format 2 has the keyspace of campaigns, format 3 that of what is due, and rows without their content, format 4 the log. An
+/// older folder gets what it lacks when it is opened.
+const FORMAT: u32 = 4;
+const FORMAT_WITH_LOG: u32 = 4;
 /// Stands in for the marker of the new format while a folder is brought up to it.
 const NEXT: &str = "SALTERN.next";
 
@@ -76,6 +79,20 @@ impl Folder {
 
     pub(super) fn engine(&self) -> PathBuf {
         self.path.join(ENGINE)
+    }
+
+    pub(super) fn log(&self) -> PathBuf {
+        self.path.join(LOG)
+    }
+
+    /// Whether there is a log to be read back; else there is nothing in it that counts.
+    pub(super) fn has_log(&self) -> bool {
+        matches!(self.content, Content::Complete { format } if format >= FORMAT_WITH_LOG)
+    }
+
+    /// Whether it was complete before it was opened.
+    pub(super) fn has_rows(&self) -> bool {
+        matches!(self.content, Content::Complete { .. })
     }
 
     fn begin(&self, content: Content) -> io::Result<()> {
@@ -154,7 +171,7 @@ fn unmarked(path: &Path) -> Result<Content, OpenError> {
         names.push(entry.map_err(io_error)?.file_name());
     }
     let unfinished = names.iter().any(|name| name == UNFINISHED);
-    let ours = |name: &str| name == LOCK || (unfinished && (name == UNFINISHED || name == ENGINE));
+    let ours = |name: &str| name == LOCK || (unfinished && [UNFINISHED, ENGINE, LOG].contains(&name));
     if !names.iter().all(|name| name.to_str().is_some_and(ours)) {
         return Err(OpenError::NotOurs(path.to_owned()));
     }

@@ -12,6 +12,7 @@ pub struct EmbeddedMetrics {
     batch: Histogram,
     seconds: Histogram,
     queue: Gauge,
+    moves: Histogram,
 }
 
 impl Default for EmbeddedMetrics {
@@ -21,6 +22,7 @@ impl Default for EmbeddedMetrics {
             batch: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
             seconds: Histogram::new(exponential_buckets(0.000_1, 2.0, 16)),
             queue: Gauge::default(),
+            moves: Histogram::new(exponential_buckets(0.01, 2.0, 14)),
         }
     }
 }
@@ -32,12 +34,18 @@ impl EmbeddedMetrics {
         let help = "Time of a commit, with its sync";
         registry.register_with_unit("store_commit", help, Unit::Seconds, self.seconds.clone());
         registry.register("store_commit_queue", "Requests waiting for the next commit", self.queue.clone());
+        let help = "Time to move what the log holds into tables";
+        registry.register_with_unit("store_move", help, Unit::Seconds, self.moves.clone());
     }
 
     pub(super) fn committed(&self, requests: usize, took: Duration) {
         self.commits.inc();
         self.batch.observe(f64::from(u32::try_from(requests).unwrap_or(u32::MAX)));
         self.seconds.observe(took.as_secs_f64());
+    }
+
+    pub(super) fn moved(&self, took: Duration) {
+        self.moves.observe(took.as_secs_f64());
     }
 
     pub(super) fn waiting(&self, requests: usize) {

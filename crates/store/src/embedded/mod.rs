@@ -1,7 +1,8 @@
-//! Rows in a folder of one process: fjall behind one thread that commits for everyone.
+//! Rows in a folder of one process: a log, and fjall behind it.
 //!
-//! Writers queue up, the commit thread judges and syncs all that are waiting at once, and only then answers (S2).
-//! A row enters what readers see after its sync, so nothing is ever read that a power cut could take back (S5).
+//! Writers queue up, the commit thread judges all that are waiting, writes them to the log in one go, syncs it, and only then
+//! answers (S2). A row enters what readers see after its sync, so nothing is ever read that a power cut could take back (S5).
+//! What the log holds is in memory too; when it is enough, it is sorted and moves into tables of the engine, as a whole.
 
 mod campaigns;
 mod codec;
@@ -10,9 +11,11 @@ mod due;
 mod engine;
 mod error;
 mod folder;
+mod fresh;
 mod journal;
-mod lookahead;
+mod log;
 mod metrics;
+mod mover;
 mod options;
 mod physical;
 mod recent;
@@ -20,6 +23,7 @@ mod scan;
 mod size;
 mod store;
 mod tops;
+mod view;
 
 #[cfg(test)]
 mod tests;

@@ -7,11 +7,8 @@ const MIB: u64 = 1_024 * 1_024;
 pub struct EmbeddedOptions {
     /// Blocks of tables kept in memory.
     pub cache_bytes: u64,
-    /// A keyspace's writes in memory before they are flushed to a table. There are three keyspaces, each with up to four
-    /// such buffers while flushes lag. Kept by the folder: counts only when the folder is created.
-    pub memtable_bytes: u64,
-    /// Journals on disk; at least 64 MiB.
-    pub journal_bytes: u64,
+    /// What the log may hold before it moves into tables. Twice as much may be in memory while it moves.
+    pub layer_bytes: usize,
     /// Requests that may wait for the commit thread; further ones wait to be let in.
     pub queue_max: usize,
     /// Requests that one commit may take up.
@@ -24,8 +21,7 @@ impl Default for EmbeddedOptions {
     fn default() -> Self {
         Self {
             cache_bytes: 128 * MIB,
-            memtable_bytes: 64 * MIB,
-            journal_bytes: 256 * MIB,
+            layer_bytes: 128 * 1_024 * 1_024,
             queue_max: 1_024,
             batch_max: 1_024,
             dead_letters_max: DEAD_LETTERS_MAX,
@@ -33,8 +29,6 @@ impl Default for EmbeddedOptions {
     }
 }
 
-/// Below this the engine panics.
-pub(super) const JOURNAL_BYTES_MIN: u64 = 64 * MIB;
 /// Values that one commit takes up before it goes to disk.
 pub(super) const COMMIT_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// Values of one page of a query, as in DynamoDB.

@@ -23,6 +23,20 @@ pub(super) enum Space {
 impl Space {
     pub(super) const ALL: [Self; 4] = [Self::Rows, Self::Claims, Self::Campaigns, Self::Due];
 
+    /// Its sign in the log.
+    pub(super) fn tag(self) -> u8 {
+        match self {
+            Self::Rows => 1,
+            Self::Claims => 2,
+            Self::Campaigns => 3,
+            Self::Due => 4,
+        }
+    }
+
+    pub(super) fn tagged(tag: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|space| space.tag() == tag)
+    }
+
     /// Where a row of the messages table lives. The first `#` of a key is ours, since `enc` lets none through.
     pub(super) fn of(partition: &PartitionKey) -> Self {
         match partition.as_str().split_once('#') {
@@ -33,15 +47,17 @@ impl Space {
 }
 
 pub(super) fn physical_key(key: &Key) -> Slice {
-    physical(&key.partition, key.sort).into()
+    let mut bytes = partition_prefix(&key.partition);
+    bytes.extend_from_slice(&key.sort.to_be_bytes());
+    bytes.into()
 }
 
-pub(super) fn physical(partition: &PartitionKey, sort: u64) -> Vec<u8> {
+/// What the physical keys of a partition begin with, and no others.
+pub(super) fn partition_prefix(partition: &PartitionKey) -> Vec<u8> {
     let partition = partition.as_str().as_bytes();
     let mut bytes = Vec::with_capacity(partition.len() + 1 + size_of::<u64>());
     bytes.extend_from_slice(partition);
     bytes.push(SEPARATOR);
-    bytes.extend_from_slice(&sort.to_be_bytes());
     bytes
 }
 
@@ -78,15 +94,7 @@ pub(super) fn market_key(tenant: &TenantId) -> Slice {
 }
 
 pub(super) fn letter_key(number: LetterNo) -> Slice {
-    let mut bytes = letters_prefix();
-    bytes.extend_from_slice(&number.0.to_be_bytes());
-    bytes.into()
-}
-
-pub(super) fn letters_prefix() -> Vec<u8> {
-    let mut bytes = DEAD_LETTERS_PARTITION.as_bytes().to_vec();
-    bytes.push(SEPARATOR);
-    bytes
+    [DEAD_LETTERS_PARTITION.as_bytes(), &[SEPARATOR], &number.0.to_be_bytes()].concat().into()
 }
 
 #[cfg(test)]

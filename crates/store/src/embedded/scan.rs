@@ -1,4 +1,7 @@
 //! Everything in the folder's messages table: first rows, then claims.
+//!
+//! Tables are in order, and the log is not. So everything moves into tables before the first page; what is written after that is
+//! seen only where it replaces a row.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -6,9 +9,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use fjall::Slice;
 use saltern_core::key::{Key, PartitionKey};
+use saltern_core::page::Order;
 
 use super::codec::{self, Damage};
-use super::error::read_failed;
 use super::options::PAGE_BYTES_MAX;
 use super::physical::{Space, partition_of, physical_key, sort_of};
 use super::store::EmbeddedStore;
@@ -31,11 +34,12 @@ impl EmbeddedStore {
         page: &mut ScanPage,
     ) -> Result<bool, StoreError> {
         let mut bytes = 0;
-        for guard in self.engine.space(space).range((from, Bound::Unbounded)) {
+        for row in self.view.engine.range(space, (from, Bound::Unbounded), Order::Ascending) {
             if page.rows.len() >= limit || bytes >= PAGE_BYTES_MAX {
                 return Ok(false);
             }
-            let (key, value): (Slice, Slice) = guard.into_inner().map_err(read_failed)?;
+            let (key, settled) = row?;
+            let value = self.view.fresh.get(space, &key).value.flatten().unwrap_or(settled);
             bytes += value.len();
             let record = codec::decode(&value).map_err(|damage| Arc::new(damage) as Cause);
             page.rows.push((key_of(&key)?, record));
@@ -48,6 +52,9 @@ impl EmbeddedStore {
 impl Scan for EmbeddedStore {
     async fn scan(&self, behind: Option<&Key>, limit: usize) -> Result<ScanPage, StoreError> {
         self.check()?;
+        if behind.is_none() {
+            self.settle().await?;
+        }
         let from = behind.map_or(Bound::Unbounded, |key| Bound::Excluded(physical_key(key)));
         let space = behind.map_or(Space::Rows, |key| Space::of(&key.partition));
         let mut page = ScanPage { rows: Vec::new(), resume: None };
@@ -62,8 +69,8 @@ impl Scan for EmbeddedStore {
     }
 
     async fn compact(&self) -> Result<(), StoreError> {
-        self.check()?;
-        let engine = self.engine.clone();
+        self.settle().await?;
+        let engine = self.view.engine.clone();
         let done = tokio::task::spawn_blocking(move || engine.compact()).await;
         Ok(done.map_err(|panicked| StoreError::Unavailable(Arc::new(panicked)))??)
     }

@@ -4,32 +4,34 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
-use fjall::{Guard, Slice};
+use fjall::Slice;
 use saltern_core::key::Key;
 use saltern_core::page::Order;
 use saltern_core::record::Record;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::campaigns::Shelf;
-use super::codec::{self, Damage};
+use super::codec;
 use super::commit::{Committer, Message, Premise, Request, Verdict, Write};
 use super::due;
 use super::engine::Engine;
-use super::error::{EngineFailure, OpenError, read_failed};
+use super::error::{EngineFailure, OpenError};
 use super::folder::Folder;
-use super::lookahead::{Commits, Found, Latest};
+use super::fresh::{Fresh, Layer};
+use super::log::{Change, Log};
 use super::metrics::EmbeddedMetrics;
+use super::mover::Mover;
 use super::options::{EmbeddedOptions, PAGE_BYTES_MAX};
-use super::physical::{Space, physical, physical_key, sort_of};
+use super::physical::{Space, partition_prefix, physical_key};
 use super::recent::Recent;
 use super::tops::Tops;
+use super::view::View;
 use crate::misuse::keys_differ;
 use crate::port::{Capabilities, Consistency, Put, PutOutcome, Query, QueryPage, Store, StoreError};
 
 /// A store in a folder, which this process has for itself as long as the store lives.
 pub struct EmbeddedStore {
-    pub(super) engine: Engine,
-    commits: Commits,
+    pub(super) view: View,
     /// `None` only while dropping.
     queue: Option<mpsc::Sender<Message>>,
     committer: Option<JoinHandle<()>>,
@@ -46,42 +48,55 @@ pub struct EmbeddedStore {
 struct NoAnswer;
 
 impl EmbeddedStore {
-    /// Opens a folder, creating it if there is none. Blocks, for about as long as the last journal takes to replay.
+    /// Opens a folder, creating it if there is none. Blocks, for about as long as the log takes to be read back.
     pub fn open(folder: &Path, options: EmbeddedOptions) -> Result<Self, OpenError> {
         let path = folder;
         let folder = Folder::open(path)?;
+        let mut layer = Layer::default();
+        let mut read_back = || Log::open(&folder.log(), |change| layer.insert(change));
+        let log = folder.has_log().then(&mut read_back).transpose().map_err(|damage| OpenError::log(path, damage))?;
         let engine = Engine::open(path, &folder.engine(), &options)?;
+        let log = match log {
+            Some(log) => log,
+            None => {
+                if folder.has_rows() {
+                    engine.leave_journal().map_err(|failure| OpenError::damaged(path, failure))?;
+                }
+                Log::create(&folder.log()).map_err(|error| OpenError::io(path, error))?
+            }
+        };
         folder.finish()?;
-        let shelf = Shelf::open(&engine, options.dead_letters_max).map_err(|error| OpenError::damaged(path, error))?;
+        let view = View { engine, fresh: Arc::new(Fresh::new(layer)) };
+        let shelf = Shelf::open(&view, options.dead_letters_max).map_err(|error| OpenError::damaged(path, error))?;
         let (queue, requests) = mpsc::channel(options.queue_max.max(1));
         let failure = Arc::new(watch::Sender::new(None));
         let metrics = EmbeddedMetrics::default();
-        let commits = Commits::default();
         let recent = Arc::new(Recent::default());
+        let mover = Mover {
+            engine: view.engine.clone(),
+            fresh: Arc::clone(&view.fresh),
+            log: folder.log(),
+            failure: Arc::clone(&failure),
+            metrics: metrics.clone(),
+        };
         let committer = Committer {
-            engine: engine.clone(),
+            view: view.clone(),
+            log,
+            mover,
+            moving: None,
             tops: Tops::default(),
-            latest: Latest::new(commits.clone()),
             recent: Arc::clone(&recent),
             failure: Arc::clone(&failure),
             metrics: metrics.clone(),
             batch_max: options.batch_max,
+            company: 0,
+            layer_bytes: options.layer_bytes,
         };
         let committer = std::thread::Builder::new()
             .name("store-commit".into())
             .spawn(move || committer.run(requests))
             .map_err(|error| OpenError::io(path, error))?;
-        Ok(Self {
-            engine,
-            commits,
-            queue: Some(queue),
-            committer: Some(committer),
-            failure,
-            metrics,
-            shelf,
-            recent,
-            folder,
-        })
+        Ok(Self { view, queue: Some(queue), committer: Some(committer), failure, metrics, shelf, recent, folder })
     }
 
     /// Tells whoever finds the folder locked where it is being served.
@@ -89,10 +104,17 @@ impl EmbeddedStore {
         self.folder.announce(Some(address))
     }
 
-    /// Finishes what is queued and leaves nothing for the next start to replay. Later calls answer `Unavailable`.
+    /// Finishes what is queued and leaves nothing for the next start to read back. Later calls answer `Unavailable`.
     pub async fn close(&self) -> Result<(), EngineFailure> {
         let (closed, wait) = oneshot::channel();
         self.send(Message::Close(closed)).await?;
+        wait.await.unwrap_or(Err(EngineFailure::Closed))
+    }
+
+    /// Returns when everything that has been written is in the engine's tables, and the log is empty.
+    pub(super) async fn settle(&self) -> Result<(), EngineFailure> {
+        let (settled, wait) = oneshot::channel();
+        self.send(Message::Settle(settled)).await?;
         wait.await.unwrap_or(Err(EngineFailure::Closed))
     }
 
@@ -128,22 +150,15 @@ impl EmbeddedStore {
         wait.await.unwrap_or_else(|_| Err(StoreError::Unknown(Arc::new(NoAnswer))))
     }
 
-    /// What is there now, for the commit thread to confirm.
-    pub(super) fn look_ahead(&self, space: Space, key: &Slice) -> Result<Found, StoreError> {
-        let as_of = self.commits.visible();
-        let row = self.engine.space(space).get(key).map_err(read_failed)?;
-        Ok(Found { row, as_of })
-    }
-
     /// All that can be done for a put before it is the commit thread's turn.
     fn prepare(&self, put: &Put) -> Result<Write, StoreError> {
         let (space, key) = (Space::of(&put.key.partition), physical_key(&put.key));
         let found = match space {
-            Space::Claims => Some(self.look_ahead(space, &key)?),
+            Space::Claims => Some(self.view.look(space, &key)?),
             Space::Rows | Space::Campaigns | Space::Due => None,
         };
         let value = Some(codec::encode(&put.record).into());
-        Ok(Write { space, key, value, premise: Premise::Row(put.condition), found })
+        Ok(Write { change: Change { space, key, value }, premise: Premise::Row(put.condition), found })
     }
 
     pub(super) fn check(&self) -> Result<(), EngineFailure> {
@@ -151,7 +166,7 @@ impl EmbeddedStore {
     }
 
     pub(super) fn read(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        let row = self.engine.space(Space::of(&key.partition)).get(physical_key(key)).map_err(read_failed)?;
+        let row = self.view.get(Space::of(&key.partition), &physical_key(key))?;
         Ok(row.as_deref().map(codec::decode).transpose()?)
     }
 }
@@ -200,24 +215,34 @@ impl Store for EmbeddedStore {
         if query.from > query.to {
             return Ok(QueryPage { rows: Vec::new(), resume: None });
         }
-        let bounds = physical(&query.partition, query.from)..=physical(&query.partition, query.to);
-        let range = self.engine.space(Space::of(&query.partition)).range(bounds);
-        match query.order {
-            Order::Ascending => page(range, query.limit, query.to),
-            Order::Descending => page(range.rev(), query.limit, query.from),
+        match Space::of(&query.partition) {
+            Space::Rows => {
+                let partition = partition_prefix(&query.partition);
+                page(self.view.rows(&partition, (query.from, query.to), query.order, query.limit), query)
+            }
+            // Each has a partition of its own, under one sort key.
+            _ => {
+                let key = Key { partition: query.partition.clone(), sort: 0 };
+                let row = self.view.get(Space::Claims, &physical_key(&key))?.filter(|_| query.from == 0);
+                page(row.map(|row| Ok((0, row))).into_iter(), query)
+            }
         }
     }
 }
 
 /// Rows up to the limit of their number or of their bytes, whichever is met first.
-fn page(range: impl Iterator<Item = Guard>, limit: usize, end: u64) -> Result<QueryPage, StoreError> {
+fn page(found: impl Iterator<Item = Result<(u64, Slice), StoreError>>, query: &Query) -> Result<QueryPage, StoreError> {
+    let end = match query.order {
+        Order::Ascending => query.to,
+        Order::Descending => query.from,
+    };
     let (mut rows, mut bytes) = (Vec::new(), 0);
-    let mut full = limit == 0;
-    for guard in range.take(limit) {
-        let (key, value): (Slice, Slice) = guard.into_inner().map_err(read_failed)?;
+    let mut full = query.limit == 0;
+    for row in found.take(query.limit) {
+        let (sort, value) = row?;
         bytes += value.len();
-        rows.push((sort_of(&key).ok_or(Damage::Key)?, codec::decode(&value)?));
-        full = rows.len() == limit || bytes >= PAGE_BYTES_MAX;
+        rows.push((sort, codec::decode(&value)?));
+        full = rows.len() == query.limit || bytes >= PAGE_BYTES_MAX;
         if full {
             break;
         }

@@ -6,9 +6,8 @@ use std::num::NonZeroUsize;
 use fjall::Slice;
 use lru::LruCache;
 
-use super::engine::Engine;
-use super::error::read_failed;
 use super::physical::{Space, partition_of, sort_of};
+use super::view::View;
 use crate::port::StoreError;
 
 const PARTITIONS_MAX: NonZeroUsize = NonZeroUsize::new(128 * 1_024).expect("not zero");
@@ -24,16 +23,14 @@ impl Default for Tops {
 
 impl Tops {
     /// Whether the key lies beyond the end of its partition. Only rows lie in partitions worth remembering.
-    pub(super) fn proves_absent(&mut self, engine: &Engine, space: Space, key: &Slice) -> Result<bool, StoreError> {
+    pub(super) fn proves_absent(&mut self, view: &View, space: Space, key: &Slice) -> Result<bool, StoreError> {
         let (Space::Rows, Some(partition), Some(sort @ 1..)) = (space, partition_of(key), sort_of(key)) else {
             return Ok(false);
         };
         if let Some(top) = self.0.get(partition) {
             return Ok(sort > *top);
         }
-        let last = engine.space(space).prefix(partition).next_back();
-        let last = last.map(fjall::Guard::key).transpose().map_err(read_failed)?;
-        let top = last.as_deref().and_then(sort_of).unwrap_or(0);
+        let top = view.top(partition)?.unwrap_or(0);
         self.0.put(partition.into(), top);
         Ok(sort > top)
     }

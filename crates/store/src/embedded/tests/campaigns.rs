@@ -59,8 +59,7 @@ async fn answered_boosts_are_on_disk_while_the_store_is_open() {
 async fn damaged_bytes_are_told() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path());
-    let campaigns = store.engine.space(physical::Space::Campaigns);
-    campaigns.insert(key(1).as_str(), b"\x06").unwrap();
+    plant(&store, physical::Space::Campaigns, physical::boost_key(&key(1)), b"\x06").await;
     let damaged = |error: Option<StoreError>| assert!(matches!(error, Some(StoreError::Damaged(_))), "{error:?}");
     damaged(store.boosts(&[key(1)], Consistency::Strong).await.err());
     damaged(store.put_boost(&key(1), &boost(1)).await.err());
@@ -85,7 +84,7 @@ async fn a_folder_without_campaigns_gets_them() {
     std::fs::write(folder.path().join("SALTERN"), "embedded format 1\n").unwrap();
     for round in 0..2 {
         let store = open(folder.path());
-        assert_eq!(marker(), "embedded format 3\n");
+        assert_eq!(marker(), "embedded format 4\n");
         assert_eq!(count(&store).await.unwrap(), 1);
         assert_eq!(store.put_boost(&key(1), &boost(round)).await.unwrap(), BoostPut::Applied);
     }

@@ -2,6 +2,7 @@ mod campaigns;
 mod damage;
 mod durability;
 mod folder;
+mod layers;
 mod scan;
 
 use std::path::Path;
@@ -51,6 +52,12 @@ fn append(seq: u64) -> Vec<Put> {
     ]
 }
 
+/// Writes bytes that no codec would.
+async fn plant(store: &EmbeddedStore, space: physical::Space, key: fjall::Slice, value: &[u8]) {
+    let change = log::Change { space, key, value: Some(value.into()) };
+    store.commit(vec![commit::Write { change, premise: commit::Premise::Nothing, found: None }]).await.unwrap();
+}
+
 async fn append_all(store: &EmbeddedStore, seqs: impl Iterator<Item = u64>) {
     for seq in seqs {
         assert_eq!(store.put_all(&append(seq)).await.unwrap(), [PutOutcome::Applied, PutOutcome::Applied]);
@@ -79,10 +86,9 @@ async fn keeps_the_contract() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keeps_the_contract_with_a_narrow_queue_and_small_memtables() {
+async fn keeps_the_contract_with_a_narrow_queue_and_thin_layers() {
     let folder = TempDir::new().unwrap();
-    let options =
-        EmbeddedOptions { queue_max: 1, batch_max: 2, memtable_bytes: 64 * 1_024, ..EmbeddedOptions::default() };
+    let options = EmbeddedOptions { queue_max: 1, batch_max: 2, layer_bytes: 64 * 1_024, ..EmbeddedOptions::default() };
     conformance::all(Arc::new(EmbeddedStore::open(folder.path(), options).unwrap())).await;
 }
 

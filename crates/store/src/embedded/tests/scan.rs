@@ -17,7 +17,7 @@ async fn a_damaged_row_stands_for_itself() {
     let store = open(folder.path());
     append_all(&store, 1..=3).await;
     let damaged = Key::row(&conversation(), Salt::Unsalted, SeqNo::clamped(2));
-    store.engine.space(Space::Rows).insert(physical_key(&damaged), b"\xff").unwrap();
+    plant(&store, Space::Rows, physical_key(&damaged), b"\xff").await;
     let page = store.scan(None, 100).await.unwrap();
     assert_eq!((page.rows.len(), page.resume), (6, None));
     for (key, record) in page.rows {
@@ -35,5 +35,6 @@ async fn knows_what_is_due() {
     // What a record has left behind is dropped when it is met, and stays out.
     let store = open(folder.path());
     assert_eq!(store.due(5_000, None, 100).await.unwrap().conversations.len(), 40);
-    assert_eq!(store.engine.space(Space::Due).iter().count(), 40);
+    store.settle().await.unwrap();
+    assert_eq!(store.view.engine.space(Space::Due).iter().count(), 40);
 }

@@ -1,0 +1,251 @@
+//! What is in the log, in memory: as a hash table where keys are asked for by name, in order where ranges are.
+
+use std::collections::{BTreeMap, HashMap};
+use std::mem;
+use std::ops::{Bound, RangeBounds};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use fjall::Slice;
+use lru::DefaultHasher;
+use saltern_core::page::Order;
+
+use super::log::Change;
+use super::physical::{Space, partition_of, sort_of};
+
+/// What an entry, or the first of a partition, takes beside its bytes: about.
+const ENTRY_BYTES: usize = 96;
+const PARTITION_BYTES: usize = 400;
+
+/// `None` where a key was removed.
+type Value = Option<Slice>;
+
+/// The changes of some segments of the log, the latest of each key.
+#[derive(Default)]
+pub(super) struct Layer {
+    rows: HashMap<Box<[u8]>, BTreeMap<u64, Value>, DefaultHasher>,
+    claims: HashMap<Slice, Value, DefaultHasher>,
+    campaigns: BTreeMap<Slice, Value>,
+    due: BTreeMap<Slice, Value>,
+    bytes: usize,
+}
+
+impl Layer {
+    pub(super) fn insert(&mut self, change: Change) {
+        let Change { space, key, value } = change;
+        self.bytes += ENTRY_BYTES + key.len() + value.as_ref().map_or(0, |value| value.len());
+        match space {
+            Space::Rows => {
+                // Every key of this space is made of both.
+                let (Some(partition), Some(sort)) = (partition_of(&key), sort_of(&key)) else { return };
+                if let Some(rows) = self.rows.get_mut(partition) {
+                    rows.insert(sort, value);
+                } else {
+                    self.bytes += PARTITION_BYTES + partition.len();
+                    self.rows.insert(partition.into(), BTreeMap::from([(sort, value)]));
+                }
+            }
+            Space::Claims => {
+                self.claims.insert(key, value);
+            }
+            Space::Campaigns => {
+                self.campaigns.insert(key, value);
+            }
+            Space::Due => {
+                self.due.insert(key, value);
+            }
+        }
+    }
+
+    fn get(&self, space: Space, key: &[u8]) -> Option<&Value> {
+        match space {
+            Space::Rows => self.rows.get(partition_of(key)?)?.get(&sort_of(key)?),
+            Space::Claims => self.claims.get(key),
+            Space::Campaigns => self.campaigns.get(key),
+            Space::Due => self.due.get(key),
+        }
+    }
+
+    fn in_order(&self, space: Space) -> Option<&BTreeMap<Slice, Value>> {
+        match space {
+            Space::Campaigns => Some(&self.campaigns),
+            Space::Due => Some(&self.due),
+            Space::Rows | Space::Claims => None,
+        }
+    }
+
+    /// Everything of a space, in the order of its keys.
+    pub(super) fn sorted(&self, space: Space) -> Box<dyn Iterator<Item = (Slice, Value)> + '_> {
+        let owned = |(key, value): (&Slice, &Value)| (key.clone(), value.clone());
+        match space {
+            Space::Rows => {
+                let mut partitions: Vec<_> = self.rows.iter().collect();
+                partitions.sort_unstable_by_key(|(partition, _)| *partition);
+                Box::new(partitions.into_iter().flat_map(|(partition, rows)| {
+                    let key = |sort: &u64| [partition, sort.to_be_bytes().as_slice()].concat().into();
+                    rows.iter().map(move |(sort, value)| (key(sort), value.clone()))
+                }))
+            }
+            Space::Claims => {
+                let mut claims: Vec<_> = self.claims.iter().collect();
+                claims.sort_unstable_by_key(|(key, _)| *key);
+                Box::new(claims.into_iter().map(owned))
+            }
+            Space::Campaigns => Box::new(self.campaigns.iter().map(owned)),
+            Space::Due => Box::new(self.due.iter().map(owned)),
+        }
+    }
+}
+
+/// All of the log: what comes in, over what is just moving into the engine's tables.
+#[derive(Default)]
+pub(super) struct Fresh(RwLock<Layers>);
+
+#[derive(Default)]
+struct Layers {
+    active: Layer,
+    moving: Option<Arc<Layer>>,
+    moved: u64,
+}
+
+impl Layers {
+    /// The newest first.
+    fn all(&self) -> impl Iterator<Item = &Layer> {
+        std::iter::once(&self.active).chain(self.moving.as_deref())
+    }
+}
+
+/// What the log says of a key.
+pub(super) struct Said {
+    /// Nothing, a value, or that the key was removed.
+    pub(super) value: Option<Value>,
+    /// How many layers had moved into the engine at that time.
+    pub(super) moved: u64,
+}
+
+/// The log's part of a range, in the order asked for.
+pub(super) struct Part<K> {
+    pub(super) entries: Vec<(K, Value)>,
+    /// Whether there may be more behind the last entry.
+    pub(super) is_cut: bool,
+}
+
+impl Fresh {
+    pub(super) fn new(active: Layer) -> Self {
+        Self(RwLock::new(Layers { active, ..Layers::default() }))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Layers> {
+        // No code panics while it holds the lock.
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Layers> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn get(&self, space: Space, key: &[u8]) -> Said {
+        let layers = self.read();
+        let value = layers.all().find_map(|layer| layer.get(space, key)).cloned();
+        Said { value, moved: layers.moved }
+    }
+
+    /// Makes changes visible.
+    pub(super) fn apply(&self, changes: impl IntoIterator<Item = Change>) {
+        let mut layers = self.write();
+        changes.into_iter().for_each(|change| layers.active.insert(change));
+    }
+
+    /// What has come in and is not yet set apart to be moved.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.read().active.bytes
+    }
+
+    /// Sets apart what has come in, to be moved.
+    pub(super) fn set_apart(&self) -> Arc<Layer> {
+        let mut layers = self.write();
+        let layer = Arc::new(mem::take(&mut layers.active));
+        layers.moving = Some(Arc::clone(&layer));
+        layer
+    }
+
+    /// What was set apart is in the engine.
+    pub(super) fn moved(&self) {
+        let mut layers = self.write();
+        let layer = layers.moving.take();
+        layers.moved += 1;
+        drop(layers);
+        // After the lock: there is much to be freed.
+        drop(layer);
+    }
+
+    /// The highest row of a partition.
+    pub(super) fn top(&self, partition: &[u8]) -> Option<u64> {
+        let layers = self.read();
+        layers.all().filter_map(|layer| Some(*layer.rows.get(partition)?.last_key_value()?.0)).max()
+    }
+
+    /// Rows of one partition, at least so many that are there if there are so many.
+    pub(super) fn rows(
+        &self,
+        partition: &[u8],
+        bounds: impl RangeBounds<u64> + Clone,
+        order: Order,
+        limit: usize,
+    ) -> Part<u64> {
+        let layers = self.read();
+        let maps: Vec<_> = layers.all().filter_map(|layer| layer.rows.get(partition)).collect();
+        part(&maps, bounds, order, limit)
+    }
+
+    /// A range of a space whose keys are in order here.
+    pub(super) fn range(
+        &self,
+        space: Space,
+        bounds: (Bound<Slice>, Bound<Slice>),
+        order: Order,
+        limit: usize,
+    ) -> Part<Slice> {
+        let layers = self.read();
+        let maps: Vec<_> = layers.all().filter_map(|layer| layer.in_order(space)).collect();
+        part(&maps, bounds, order, limit)
+    }
+}
+
+/// The first entries of several maps, of which the first is the newest.
+fn part<K: Ord + Clone>(
+    maps: &[&BTreeMap<K, Value>],
+    bounds: impl RangeBounds<K> + Clone,
+    order: Order,
+    limit: usize,
+) -> Part<K> {
+    let mut entries: Vec<(K, Value)> = Vec::new();
+    let mut ranges: Vec<_> = maps.iter().map(|map| map.range(bounds.clone())).collect();
+    let mut heads: Vec<_> = ranges.iter_mut().map(|range| step(range, order)).collect();
+    let mut present = 0;
+    while present < limit {
+        let first = heads.iter().flatten().map(|(key, _)| *key);
+        let first = match order {
+            Order::Ascending => first.min(),
+            Order::Descending => first.max(),
+        };
+        let Some(first) = first.cloned() else { return Part { entries, is_cut: false } };
+        let mut value = None;
+        for (head, range) in heads.iter_mut().zip(&mut ranges) {
+            if let Some((_, found)) = head.take_if(|(key, _)| **key == first) {
+                value.get_or_insert(found);
+                *head = step(range, order);
+            }
+        }
+        let value = value.cloned().flatten();
+        present += usize::from(value.is_some());
+        entries.push((first, value));
+    }
+    Part { entries, is_cut: true }
+}
+
+fn step<I: DoubleEndedIterator>(range: &mut I, order: Order) -> Option<I::Item> {
+    match order {
+        Order::Ascending => range.next(),
+        Order::Descending => range.next_back(),
+    }
+}

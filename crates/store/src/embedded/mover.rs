@@ -1,0 +1,48 @@
+//! Moves a layer of the log into the engine's tables. Each layer has a thread of its own, one after the other.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use super::engine::Engine;
+use super::error::EngineFailure;
+use super::fresh::{Fresh, Layer};
+use super::log;
+use super::metrics::EmbeddedMetrics;
+use super::physical::Space;
+
+#[derive(Clone)]
+pub(super) struct Mover {
+    pub(super) engine: Engine,
+    pub(super) fresh: Arc<Fresh>,
+    pub(super) log: PathBuf,
+    pub(super) failure: Arc<watch::Sender<Option<EngineFailure>>>,
+    pub(super) metrics: EmbeddedMetrics,
+}
+
+impl Mover {
+    /// A crash in between leaves the segments, and with them the same layer for the next start to move again.
+    pub(super) fn run(&self, layer: &Layer, last_segment: u64) -> Result<(), EngineFailure> {
+        let began = Instant::now();
+        let moved = self.take_in(layer, last_segment);
+        match &moved {
+            Ok(()) => self.metrics.moved(began.elapsed()),
+            Err(failure) => {
+                tracing::error!(error = failure as &dyn std::error::Error, "store has failed");
+                self.failure.send_replace(Some(failure.clone()));
+            }
+        }
+        moved
+    }
+
+    fn take_in(&self, layer: &Layer, last_segment: u64) -> Result<(), EngineFailure> {
+        for space in Space::ALL {
+            self.engine.take_in(space, layer.sorted(space))?;
+        }
+        // Visible in tables by now, and for good.
+        self.fresh.moved();
+        log::remove_through(&self.log, last_segment).map_err(EngineFailure::log)
+    }
+}
