@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
@@ -20,6 +20,7 @@ use crate::port::StoreError;
 
 /// Tables that may wait for compaction before another comes: each is one more to be looked at by whoever reads.
 const UNCOMPACTED_MAX: usize = 26;
+const COMPACTION_PATIENCE: Duration = Duration::from_secs(30);
 /// The engine stops writers at 4 unflushed buffers, and never lets go of them if the thread that should help has died. We
 /// wait before that, with an eye on its health.
 const UNFLUSHED_MAX: usize = 3;
@@ -134,9 +135,11 @@ impl Engine {
         take_in().map_err(|error| self.failed(error))
     }
 
+    /// Lets compaction catch up, for a while.
     fn wait_until_ready(&self, space: Space) -> Result<(), EngineFailure> {
+        let deadline = Instant::now() + COMPACTION_PATIENCE;
         self.check()?;
-        while self.space(space).l0_table_count() >= UNCOMPACTED_MAX {
+        while self.space(space).l0_table_count() >= UNCOMPACTED_MAX && Instant::now() < deadline {
             std::thread::sleep(BUSY_PAUSE);
             self.check()?;
         }
