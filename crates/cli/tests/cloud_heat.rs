@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use saltern_backends::{DynamoLocal, Redis};
 use saltern_core::ids::{ConversationId, MessageId, ParticipantId};
 use saltern_core::message::{Body, Draft};
+use saltern_registry::Registry as _;
 use saltern_registry::redis::{RedisOptions, RedisRegistry};
 use saltern_service::conversations::{Config, Conversations};
 use saltern_store::dynamodb::{DynamoOptions, DynamoStore};
@@ -22,6 +23,8 @@ use tokio::time::{MissedTickBehavior, interval};
 const SERVERS: u64 = 3;
 /// A message takes this many write units: DynamoDB Local does not get near 4,000 rows a second, 250 are easy.
 const WCU: u64 = 16;
+/// Up to here n stays as it is: 800, and a little for the meter's jitter.
+const WCU_PER_SALT: f64 = 820.0;
 const TICK: Duration = Duration::from_millis(20);
 const SETTLES_S: u64 = 4;
 const STEP_S: u64 = 9;
@@ -32,6 +35,9 @@ struct Heat {
     services: Vec<Conversations>,
     conversation: ConversationId,
     limits: Throttled,
+    registry: RedisRegistry,
+    /// The highest rate that the registry has metered.
+    metered_wcu_per_s: f64,
     sent: u64,
     under_way: JoinSet<()>,
     acked: Arc<Mutex<Vec<(u64, u64)>>>,
@@ -53,10 +59,13 @@ impl Heat {
         let store = DynamoStore::connect(options).await.unwrap();
         store.create_tables().await.unwrap();
         let limits = Throttled::new(Arc::new(store), PartitionLimits::without_burst(PHYSICAL_PARTITIONS));
+        let registry = async || {
+            let options = RedisOptions { urls: vec![redis.url()], ..RedisOptions::default() };
+            RedisRegistry::connect(options).await.unwrap()
+        };
         let mut services = Vec::new();
         for server in 0..SERVERS {
-            let options = RedisOptions { urls: vec![redis.url()], ..RedisOptions::default() };
-            let registry = RedisRegistry::connect(options).await.unwrap();
+            let registry = registry().await;
             let config = Config::new(Arc::new(now_ms), server);
             services.push(Conversations::new(Arc::new(limits.clone()), Arc::new(registry), config));
         }
@@ -64,6 +73,8 @@ impl Heat {
             services,
             conversation: ConversationId::new("conv_abc123").unwrap(),
             limits,
+            registry: registry().await,
+            metered_wcu_per_s: 0.0,
             sent: 0,
             under_way: JoinSet::new(),
             acked: Arc::default(),
@@ -93,6 +104,8 @@ impl Heat {
             ticks.tick().await;
             let due = |tick: u64| wcu_per_s * tick / ticks_of(1) / WCU;
             (due(tick - 1)..due(tick)).for_each(|_| self.send());
+            let metered = self.registry.rate_wcu_per_s(&self.conversation).await.unwrap();
+            self.metered_wcu_per_s = self.metered_wcu_per_s.max(metered);
             while self.under_way.try_join_next().is_some() {}
         }
     }
@@ -166,8 +179,13 @@ async fn three_servers_spread_a_conversation_as_one_would() {
     for (wcu_per_s, n) in [(200, 1), (900, 2), (2_200, 3), (4_000, 5)] {
         let step = heat.offer(wcu_per_s).await;
         let Step { throttled, busiest_wcu_per_s } = step;
-        println!("{wcu_per_s} WCU/s: n = {}, busiest {busiest_wcu_per_s}, {throttled} throttled", heat.n().await);
-        assert_eq!(heat.n().await, n, "at {wcu_per_s} WCU/s over all servers");
+        let (metered, found) = (heat.metered_wcu_per_s, heat.n().await);
+        println!(
+            "{wcu_per_s} WCU/s: n = {found}, busiest {busiest_wcu_per_s}, {throttled} throttled, {metered} metered"
+        );
+        // A machine that stalls sends what it has held up at once. Then one more is what that rate takes, and no more than that.
+        let most = if metered > f64::from(n) * WCU_PER_SALT { n + 1 } else { n };
+        assert!((n..=most).contains(&found), "n = {found} at {wcu_per_s} WCU/s over all servers, {metered} metered");
         assert!(busiest_wcu_per_s <= 1_000, "{wcu_per_s}: {busiest_wcu_per_s}");
     }
     println!("{} acknowledged and read back", heat.read_back().await);
