@@ -68,7 +68,7 @@ pub(super) async fn archive(args: &ArchiveBenchArgs) -> Result<()> {
         how: format!(
             "A pass over {} conversations of {} messages, without HTTP, in bytes of content per second; its peer writes the same \
              bytes to files in the same folder, one for each {SEGMENT_MESSAGES_MAX} messages, each synced. Pages are read one after the \
-             other, at random places, with nothing in memory but the engine's blocks.",
+             other, at random places, with nothing in memory but the log and the engine's blocks.",
             args.conversations, args.messages
         ),
     };
