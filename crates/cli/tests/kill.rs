@@ -181,7 +181,6 @@ async fn nothing_acknowledged_is_lost_or_doubled() {
     std::fs::write(&config, "[limits]\nlog_mib = 1\n").unwrap();
     let config = ["--config", config.to_str().unwrap()];
     survive(cycles(), async || Server::start_with(&data, &config)).await;
-    assert!(std::fs::read_dir(data.join("log")).unwrap().count() <= 2, "the log has not moved");
     let output = run(folder.path(), &["verify", "--data", data.to_str().unwrap()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
