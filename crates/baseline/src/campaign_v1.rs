@@ -115,7 +115,7 @@ impl CampaignV1 {
         at: Moment,
     ) -> Result<Vec<Boosted>, StoreError> {
         let areas: Vec<_> = district.cloned().map(Area::District).into_iter().chain([Area::Wildcard]).collect();
-        let on = self.calendar.at(&self.market, &self.market.local_time(at));
+        let on = self.calendar.at(&self.market.local_time(at));
         let mut queries = Vec::with_capacity(areas.len() * on.len());
         for area in &areas {
             let partition = partition(&format!("{}#{area}", self.tenant))?;

@@ -104,7 +104,7 @@ impl Expansion {
         let now = self.market.local_time(at);
         let look = |partner: &PartnerId| {
             let boost = boost_text::decode(texts.get(partner.as_str())?)?;
-            match decide([&Look::Found(boost.into())], &self.market, &now) {
+            match decide([&Look::Found(boost.into())], &now) {
                 Answer::Boosted(winner) => {
                     let (partner, area) = (partner.clone(), Area::District(district.clone()));
                     Some(Boosted { partner, score: winner.score, area })

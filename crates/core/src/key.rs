@@ -17,9 +17,13 @@ pub fn enc(id: &str) -> String {
     out
 }
 
+/// Whether an id is its own key. Nearly every one is, and then there is nothing to look at character by character.
+pub(crate) fn is_plain(id: &str) -> bool {
+    id.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~') & (byte != b'%') & (byte != b'#'))
+}
+
 pub(crate) fn enc_onto(out: &mut String, id: &str) {
-    // Nearly every id is plain, and then there is nothing to look at character by character.
-    if id.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'%' && byte != b'#') {
+    if is_plain(id) {
         return out.push_str(id);
     }
     for c in id.chars() {

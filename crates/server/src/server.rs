@@ -1,5 +1,6 @@
 //! The listener: accepts, serves, and ends in order.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -14,9 +15,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
 use crate::app::{Readiness, Services};
@@ -104,8 +104,9 @@ impl Server {
     /// Serves until `shutdown`; then accepts nothing more, lets requests under way end, and returns.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Self { listener, interface, config, .. } = self;
-        let tasks = TaskTracker::new();
-        let (ending, cut_off) = (CancellationToken::new(), CancellationToken::new());
+        let mut connections = JoinSet::new();
+        // A connection is told to end by its own sender's going: what all shared would be locked whenever one is polled.
+        let mut endings = HashMap::new();
         let slots = Arc::new(Semaphore::new(config.connections_max));
         let mut shutdown = pin!(shutdown);
         loop {
@@ -115,23 +116,25 @@ impl Server {
             };
             let (slot, stream) = tokio::select! {
                 () = &mut shutdown => break,
+                Some(ended) = connections.join_next_with_id() => {
+                    endings.remove(&ended.map_or_else(|error| error.id(), |(id, ())| id));
+                    continue;
+                }
                 Some(accepted) = accepting => accepted,
-                else => break,
             };
-            let connection = serve(stream, Arc::clone(&interface), config.idle_timeout, ending.clone());
-            let connection = cut_off.clone().run_until_cancelled_owned(connection);
-            tasks.spawn(async move {
+            let (ending, ended) = oneshot::channel();
+            let connection = serve(stream, Arc::clone(&interface), config.idle_timeout, ended);
+            let connection = connections.spawn(async move {
                 connection.await;
                 drop(slot);
             });
+            endings.insert(connection.id(), ending);
         }
-        drop(listener);
-        ending.cancel();
-        tasks.close();
-        if tokio::time::timeout(config.shutdown_grace, tasks.wait()).await.is_err() {
-            warn!(connections = tasks.len(), "requests did not end in time and are cut off");
-            cut_off.cancel();
-            tasks.wait().await;
+        drop((listener, endings));
+        let all_ended = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(config.shutdown_grace, all_ended).await.is_err() {
+            warn!(connections = connections.len(), "requests did not end in time and are cut off");
+            connections.shutdown().await;
         }
     }
 }
@@ -157,7 +160,7 @@ fn is_about_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-async fn serve(stream: TcpStream, interface: Arc<Interface>, idle_timeout: Duration, ending: CancellationToken) {
+async fn serve(stream: TcpStream, interface: Arc<Interface>, idle_timeout: Duration, ending: oneshot::Receiver<()>) {
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%error, "connection lost before its first request");
         return;
@@ -175,7 +178,7 @@ async fn serve(stream: TcpStream, interface: Arc<Interface>, idle_timeout: Durat
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => Some(ended),
-        () = ending.cancelled() => None,
+        _ = ending => None,
     };
     let ended = match ended {
         Some(ended) => ended,

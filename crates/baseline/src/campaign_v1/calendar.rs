@@ -36,8 +36,8 @@ impl Calendar {
     }
 
     /// What is on now: the whole day, and its present slot if there is one.
-    pub(super) fn at(&self, market: &Market, now: &LocalTime) -> Vec<DaySlot> {
-        self.probes.iter().filter(|(_, probe)| probe.is_active(market, now)).map(|(day_slot, _)| *day_slot).collect()
+    pub(super) fn at(&self, now: &LocalTime<'_>) -> Vec<DaySlot> {
+        self.probes.iter().filter(|(_, probe)| probe.is_active(now)).map(|(day_slot, _)| *day_slot).collect()
     }
 
     fn day_slot(&self, day: Day, slot: usize) -> DaySlot {

@@ -1,5 +1,6 @@
 use std::fmt;
-use std::sync::Arc;
+
+use smol_str::SmolStr;
 
 use crate::ids::IdError;
 use crate::limits::ID_BYTES_MAX;
@@ -16,7 +17,7 @@ pub enum AreaError {
 
 /// Names a part of a market. Any text of 1 to 256 bytes but `*`, so that none meets the wildcard's rows (I9).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DistrictId(Arc<str>);
+pub struct DistrictId(SmolStr);
 
 impl DistrictId {
     pub fn new(text: &str) -> Result<Self, AreaError> {
@@ -24,7 +25,7 @@ impl DistrictId {
             0 => Err(IdError::Empty.into()),
             n if n > ID_BYTES_MAX => Err(IdError::TooLong(n).into()),
             _ if text == WILDCARD => Err(AreaError::Wildcard),
-            _ => Ok(Self(Arc::from(text))),
+            _ => Ok(Self(SmolStr::new(text))),
         }
     }
 

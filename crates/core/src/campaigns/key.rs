@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use smol_str::{SmolStr, SmolStrBuilder};
+
 use super::area::Area;
 use crate::ids::{PartnerId, TenantId};
-use crate::key::{enc, enc_onto};
+use crate::key::{enc, enc_onto, is_plain};
 
 /// Between the halves of a key in one text. `enc` lets no control character through.
 pub const SEPARATOR: char = '\0';
@@ -23,8 +25,8 @@ pub fn tenant_partition(tenant: &TenantId) -> String {
 /// Where the boost of a partner in an area lives: known without asking anything.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BoostKey {
-    /// Both halves in one text, since a lookup makes many of these.
-    text: Box<str>,
+    /// Both halves in one text, most often without an allocation, since a lookup makes many of these.
+    text: SmolStr,
     partition_bytes: usize,
 }
 
@@ -47,12 +49,14 @@ impl BoostPartition {
     #[must_use]
     pub fn key(&self, partner: &PartnerId) -> BoostKey {
         let Self(partition) = self;
-        // As long as it becomes, but for the few ids with characters that are escaped.
-        let mut text = String::with_capacity(partition.len() + SEPARATOR.len_utf8() + partner.as_str().len());
+        let mut text = SmolStrBuilder::new();
         text.push_str(partition);
         text.push(SEPARATOR);
-        enc_onto(&mut text, partner.as_str());
-        BoostKey { text: text.into(), partition_bytes: partition.len() }
+        match partner.as_str() {
+            plain if is_plain(plain) => text.push_str(plain),
+            odd => text.push_str(&enc(odd)),
+        }
+        BoostKey { text: text.finish(), partition_bytes: partition.len() }
     }
 }
 

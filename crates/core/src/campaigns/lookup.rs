@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::area::{Area, DistrictId};
 use super::boost::{Boost, Score, State};
-use super::market::{LocalTime, Market};
+use super::market::LocalTime;
 
 /// The areas that a lookup asks about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,12 +54,12 @@ pub enum Answer {
 /// Of the boosts that are active now the most specific one counts: one that is off schedule or over hides nothing. The
 /// first row that could not be read ends the search, since what lies behind it counts only if it is not active.
 #[must_use]
-pub fn decide<'a>(looks: impl IntoIterator<Item = &'a Look>, market: &Market, now: &LocalTime) -> Answer {
+pub fn decide<'a>(looks: impl IntoIterator<Item = &'a Look>, now: &LocalTime<'_>) -> Answer {
     for (place, look) in looks.into_iter().enumerate() {
         match look {
             Look::Unread => return Answer::Unread,
             Look::Found(boost) => match &boost.state {
-                State::Active(terms) if terms.schedule.is_active(market, now) => {
+                State::Active(terms) if terms.schedule.is_active(now) => {
                     return Answer::Boosted(Winner { score: terms.score, place });
                 }
                 State::Active(_) | State::Ended => {}
@@ -76,7 +76,7 @@ mod tests {
 
     use super::super::boost::Terms;
     use super::super::days::{Day, DaySet};
-    use super::super::market::MarketModel;
+    use super::super::market::{Market, MarketModel};
     use super::super::moment::Moment;
     use super::super::schedule::{Schedule, Window};
     use super::*;
@@ -112,7 +112,7 @@ mod tests {
     ) {
         let market = Market::new(MarketModel::Zoned, "Europe/Berlin", []).unwrap();
         let now = market.local_time(Moment::parse("2026-11-16T12:30:00+01:00").unwrap());
-        let answer = decide([&specific, &wildcard], &market, &now);
+        let answer = decide([&specific, &wildcard], &now);
         let expected = match winner {
             _ if unread => Answer::Unread,
             None => Answer::NotBoosted,

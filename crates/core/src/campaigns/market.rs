@@ -95,20 +95,38 @@ impl Market {
 
     /// What the market's clocks and calendars show.
     #[must_use]
-    pub fn local_time(&self, moment: Moment) -> LocalTime {
+    pub fn local_time(&self, moment: Moment) -> LocalTime<'_> {
         let civil = self.zone.to_datetime(moment.timestamp());
         let minute = u16::try_from(civil.hour()).unwrap_or(0) * 60 + u16::try_from(civil.minute()).unwrap_or(0);
-        LocalTime { moment, day: day(civil.weekday()), minute }
+        LocalTime { moment, day: day(civil.weekday()), slots: self.slots_on(minute) }
+    }
+
+    fn slots_on(&self, minute: u16) -> Vec<SlotOn<'_>> {
+        let on = self.slots.iter().map(|(name, slot)| SlotOn {
+            name,
+            today: slot.holds_today(minute),
+            from_yesterday: slot.holds_from_yesterday(minute),
+        });
+        on.filter(|on| on.today || on.from_yesterday).collect()
     }
 }
 
 /// A moment as one sees it in a market.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LocalTime {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalTime<'a> {
     pub(super) moment: Moment,
     pub(super) day: Day,
-    /// Since midnight, by the clock on the wall.
-    pub(super) minute: u16,
+    pub(super) slots: Vec<SlotOn<'a>>,
+}
+
+/// A slot that holds this minute, by the clock on the wall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SlotOn<'a> {
+    pub(super) name: &'a SlotName,
+    /// On the day that it starts on.
+    pub(super) today: bool,
+    /// On the day after.
+    pub(super) from_yesterday: bool,
 }
 
 fn day(weekday: Weekday) -> Day {

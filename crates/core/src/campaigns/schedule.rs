@@ -1,7 +1,7 @@
 //! When a boost counts.
 
 use super::days::DaySet;
-use super::market::{LocalTime, Market};
+use super::market::{LocalTime, SlotOn};
 use super::moment::Moment;
 use super::slot::{ALL_DAY, SlotName};
 
@@ -58,10 +58,10 @@ impl Schedule {
     /// Goes by what the clock on the wall shows. An hour that is shown twice in autumn counts twice, one that is left
     /// out in spring does not count, and the night into a day belongs to the day before on the calendar.
     ///
-    /// What a slot means is looked up in the market as it is now. One that the market no longer has is never active:
-    /// the event was right when it came, so this is no error.
+    /// What a slot means is what the market says now. One that it no longer has is never active: the event was right when
+    /// it came, so this is no error.
     #[must_use]
-    pub fn is_active(&self, market: &Market, now: &LocalTime) -> bool {
+    pub fn is_active(&self, now: &LocalTime<'_>) -> bool {
         if !self.window.holds(now.moment) {
             return false;
         }
@@ -69,10 +69,8 @@ impl Schedule {
         if self.slots.is_empty() {
             return today;
         }
-        self.slots
-            .iter()
-            .filter_map(|name| market.slot(name.as_str()))
-            .any(|slot| (today && slot.holds_today(now.minute)) || (yesterday && slot.holds_from_yesterday(now.minute)))
+        let holds_now = |on: &&SlotOn<'_>| (today && on.today) || (yesterday && on.from_yesterday);
+        now.slots.iter().filter(holds_now).any(|on| self.slots.contains(on.name))
     }
 }
 

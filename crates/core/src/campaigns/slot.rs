@@ -2,7 +2,8 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::sync::Arc;
+
+use smol_str::SmolStr;
 
 use crate::limits::SLOT_NAME_BYTES_MAX;
 
@@ -23,12 +24,12 @@ pub enum SlotError {
 
 /// The name of a slot: 1 to 64 bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SlotName(Arc<str>);
+pub struct SlotName(SmolStr);
 
 impl SlotName {
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
-        (1..=SLOT_NAME_BYTES_MAX).contains(&text.len()).then(|| Self(Arc::from(text)))
+        (1..=SLOT_NAME_BYTES_MAX).contains(&text.len()).then(|| Self(SmolStr::new(text)))
     }
 
     #[must_use]

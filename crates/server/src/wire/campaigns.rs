@@ -203,7 +203,7 @@ impl<'a> BoostAnswer<'a> {
     pub(crate) fn write(&self, json: &mut Json) -> serde_json::Result<()> {
         json.raw(r#"{"boosts":"#).list(&self.boosts, |boost, json| {
             json.raw(r#"{"partner_id":"#).text(boost.partner_id)?;
-            json.raw(r#","boost_score":"#).value(boost.boost_score)?;
+            json.raw(r#","boost_score":"#).number(boost.boost_score)?;
             json.raw(r#","area":"#).text(boost.area)?;
             json.raw("}");
             Ok(())

@@ -29,7 +29,39 @@ impl Json {
         if !is_plain(text) {
             return self.value(text);
         }
-        self.raw("\"").raw(text).raw("\"");
+        self.0.reserve(text.len() + 2);
+        self.0.push(b'"');
+        self.0.extend_from_slice(text.as_bytes());
+        self.0.push(b'"');
+        Ok(())
+    }
+
+    /// As serde writes it. What has few digits, as most numbers that people choose, is written as those digits alone; that
+    /// two decimals so short are never the same number makes them the shortest for it.
+    pub(crate) fn number(&mut self, number: f64) -> Result<()> {
+        let thousandths = number * 1000.0;
+        if !(1.0..1e9).contains(&thousandths) || thousandths.fract() != 0.0 || thousandths / 1000.0 != number {
+            return self.value(number);
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "whole, and within the bounds above"
+        )]
+        let thousandths = thousandths as u32;
+        let mut digits = [b'0'; 11];
+        let (mut left, mut at) = (thousandths, digits.len());
+        while left > 0 || at > digits.len() - 5 {
+            at -= 1;
+            if at == digits.len() - 4 {
+                digits[at] = b'.';
+                continue;
+            }
+            digits[at] = b'0' + u8::try_from(left % 10).unwrap_or(0);
+            left /= 10;
+        }
+        let zeroes = digits[digits.len() - 2..].iter().rev().take_while(|digit| **digit == b'0').count();
+        self.0.extend_from_slice(&digits[at..digits.len() - zeroes]);
         Ok(())
     }
 
@@ -88,6 +120,22 @@ mod tests {
             let one = char::from(byte).to_string();
             let is_escaped = serde_json::to_string(&one).unwrap() != format!("\"{one}\"");
             assert_eq!(is_plain(&one), !is_escaped, "{byte:#x}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_as_serde_writes_them() {
+        let written = |number: f64| {
+            let mut json = Json::with_capacity(0);
+            json.number(number).unwrap();
+            String::from_utf8(json.into_bytes()).unwrap()
+        };
+        let edges =
+            [1e-9, 0.0005, 0.0015, 999_999.999, 1e6, 1e15, 1e300, f64::MIN_POSITIVE, f64::MAX, 0.1 + 0.2, 1.0 / 3.0];
+        let decimals = (1..2_000_000_u32).step_by(7).map(|n| f64::from(n) / 1000.0);
+        let near = decimals.clone().step_by(101).flat_map(|n| [n.next_up(), n.next_down()]);
+        for number in decimals.chain(near).chain(edges) {
+            assert_eq!(written(number), serde_json::to_string(&number).unwrap());
         }
     }
 

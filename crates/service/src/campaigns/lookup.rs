@@ -23,12 +23,15 @@ impl Inner {
         let areas = areas(&market, query)?.list();
         let partners = distinct(&query.partners);
         let partitions: Vec<_> = areas.iter().map(|area| BoostPartition::new(&query.tenant, area)).collect();
-        let keys = partners.iter().flat_map(|partner| partitions.iter().map(|partition| partition.key(partner)));
-        let looks = self.read(&keys.collect::<Vec<_>>(), deadline).await?;
+        let mut keys = Vec::with_capacity(partners.len() * partitions.len());
+        for partner in &partners {
+            keys.extend(partitions.iter().map(|partition| partition.key(partner)));
+        }
+        let looks = self.read(&keys, deadline).await?;
         let now = market.market.local_time(query.at.unwrap_or_else(|| self.now()));
         let mut boosts = Boosts::default();
         for (partner, looks) in partners.into_iter().zip(looks.chunks(areas.len())) {
-            match decide(looks, &market.market, &now) {
+            match decide(looks, &now) {
                 Answer::Boosted(winner) => {
                     let area = areas.get(winner.place).cloned().unwrap_or(Area::Wildcard);
                     boosts.boosts.push(Boosted { partner: partner.clone(), score: winner.score, area });

@@ -55,10 +55,8 @@ fn is_applied(verdicts: &[Verdict]) -> bool {
 
 impl EmbeddedStore {
     fn look(&self, key: &BoostKey) -> Result<Look, StoreError> {
-        self.recent.look(key, || {
-            let row = self.view.get(Space::Campaigns, key.as_str().as_bytes())?;
-            Ok(row.map_or(Ok(Look::Absent), |row| codec::decode_boost(&row).map(|boost| Look::Found(boost.into())))?)
-        })
+        let row = self.view.get(Space::Campaigns, key.as_str().as_bytes())?;
+        Ok(row.map_or(Ok(Look::Absent), |row| codec::decode_boost(&row).map(|boost| Look::Found(boost.into())))?)
     }
 }
 
@@ -75,7 +73,7 @@ impl CampaignStore for EmbeddedStore {
     async fn boosts(&self, keys: &[BoostKey], _: Consistency) -> Result<Vec<Look>, StoreError> {
         batch_fits(keys.len())?;
         self.check()?;
-        keys.iter().map(|key| self.look(key)).collect()
+        self.recent.look(keys, |key| self.look(key))
     }
 
     async fn put_market(&self, tenant: &TenantId, record: &MarketRecord) -> Result<MarketPut, StoreError> {

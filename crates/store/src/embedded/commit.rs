@@ -253,7 +253,7 @@ impl Committer {
             let is_boost = |change: &&Change| change.space == Space::Campaigns;
             let boosts: Vec<_> = batch.changes.iter().filter(is_boost).map(|change| change.key.clone()).collect();
             self.view.fresh.apply(batch.changes);
-            boosts.iter().for_each(|key| self.recent.forget(key));
+            self.recent.forget(boosts.iter().map(|key| &**key));
             self.metrics.committed(batch.answers.len(), began.elapsed());
         }
         for (answer, verdicts) in batch.answers {

@@ -90,7 +90,7 @@ impl Map {
         let now = self.market.local_time(at);
         let boosted = |partner: &&PartnerId| {
             let look = self.rows.get(*partner);
-            matches!(decide(look, &self.market, &now), Answer::Boosted(_))
+            matches!(decide(look, &now), Answer::Boosted(_))
         };
         partners.iter().filter(boosted).count()
     }

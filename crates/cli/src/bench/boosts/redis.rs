@@ -98,7 +98,7 @@ impl RedisRows {
         for (partner, text) in partners.iter().zip(texts) {
             let Some(text) = text else { continue };
             let look = Look::Found(boost_text::decode(&text).context("not a boost")?.into());
-            if let Answer::Boosted(winner) = decide([&look], &self.market, &now) {
+            if let Answer::Boosted(winner) = decide([&look], &now) {
                 found.push((partner, winner.score));
             }
         }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use super::super::days::Day;
-use super::super::market::MarketModel;
+use super::super::market::{Market, MarketModel};
 use super::super::slot::{Slot, TimeOfDay};
 use super::*;
 
@@ -26,7 +26,7 @@ fn schedule(days: &[Day], slots: &[&str]) -> Schedule {
 
 fn active(zone: &str, schedule: &Schedule, at: &str) -> bool {
     let market = market(zone);
-    schedule.is_active(&market, &market.local_time(Moment::parse(at).unwrap()))
+    schedule.is_active(&market.local_time(Moment::parse(at).unwrap()))
 }
 
 #[rstest]
@@ -175,7 +175,7 @@ proptest! {
         let days = DaySet::from_bits(bits).unwrap();
         let next = DaySet::new(Day::ALL.into_iter().filter(|day| days.contains(day.yesterday())));
         let is = |days, name| {
-            Schedule::new(days, vec![SlotName::new(name).unwrap()], Window::default()).is_active(&market, &now)
+            Schedule::new(days, vec![SlotName::new(name).unwrap()], Window::default()).is_active(&now)
         };
         prop_assert_eq!(is(days, "night"), is(days, "pm") || is(next, "am"));
     }
@@ -185,7 +185,7 @@ proptest! {
     fn a_moment_has_one_day(zone in 0..ZONES.len(), ms in 0..4_102_444_800_000_i64) {
         let market = market(ZONES[zone]);
         let now = market.local_time(Moment::from_ms(ms).unwrap());
-        let days = Day::ALL.into_iter().filter(|day| schedule(&[*day], &[]).is_active(&market, &now));
+        let days = Day::ALL.into_iter().filter(|day| schedule(&[*day], &[]).is_active(&now));
         prop_assert_eq!(days.count(), 1);
     }
 }
