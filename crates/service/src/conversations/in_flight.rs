@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lru::DefaultHasher;
 use saltern_core::ids::{ConversationId, MessageId};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
@@ -12,7 +13,7 @@ type MessageKey = (ConversationId, MessageId);
 /// The messages that are being appended by this server. Bounded by the bound on appends.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
-    messages: Mutex<HashMap<MessageKey, Option<Arc<Notify>>>>,
+    messages: Mutex<HashMap<MessageKey, Option<Arc<Notify>>, DefaultHasher>>,
 }
 
 /// A message's turn; over when dropped.

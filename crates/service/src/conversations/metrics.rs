@@ -28,6 +28,8 @@ struct ResultLabel {
 #[derive(Debug, Clone)]
 pub struct Metrics {
     appends: Family<ResultLabel, Counter>,
+    /// Of `appends`, that of the most common result, so that it need not be looked up.
+    appended: Counter,
     pub append_seconds: Histogram,
     pub read_seconds: Histogram,
     pub read_partitions: Counter,
@@ -55,8 +57,10 @@ fn latency() -> Histogram {
 
 impl Default for Metrics {
     fn default() -> Self {
+        let appends = Family::default();
         Self {
-            appends: Family::default(),
+            appended: appends.get_or_create_owned(&ResultLabel { result: AppendResult::Appended }),
+            appends,
             append_seconds: latency(),
             read_seconds: latency(),
             read_partitions: Counter::default(),
@@ -81,7 +85,10 @@ impl Default for Metrics {
 
 impl Metrics {
     pub(super) fn count_append(&self, result: AppendResult) {
-        self.appends.get_or_create(&ResultLabel { result }).inc();
+        match result {
+            AppendResult::Appended => self.appended.inc(),
+            result => self.appends.get_or_create(&ResultLabel { result }).inc(),
+        };
     }
 
     pub fn register(&self, registry: &mut Registry) {

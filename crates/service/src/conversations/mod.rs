@@ -24,6 +24,8 @@ pub use api::{AppendError, Appended, Config, Contents, EraseError, HotConversati
 pub use archive::{
     Archive, ArchiveError, ContentProblem, Estimate, ObjectLayout, PassOptions, PassReport, Progress, Swept,
 };
+#[cfg(not(feature = "sabotage"))]
+use futures_util::FutureExt as _;
 pub use metrics::Metrics;
 pub use sabotage::Sabotage;
 use saltern_core::ids::ConversationId;
@@ -99,20 +101,20 @@ struct Inner {
 impl Inner {
     /// Runs in the background, to its end.
     fn spawn(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn(mortal(self.stop.clone(), work));
+        self.tasks.spawn(mortal(&self.stop, work));
     }
 }
 
 /// Work that ends at its next await when the service is aborted, as the simulation's crashes need it. Elsewhere an abort
 /// only ends retries: what the store has been asked, it answers.
 #[cfg(feature = "sabotage")]
-async fn mortal<T>(stop: CancellationToken, work: impl Future<Output = T>) -> Option<T> {
-    stop.run_until_cancelled(work).await
+fn mortal<T, W: Future<Output = T>>(stop: &CancellationToken, work: W) -> impl Future<Output = Option<T>> + use<T, W> {
+    stop.clone().run_until_cancelled_owned(work)
 }
 
 #[cfg(not(feature = "sabotage"))]
-async fn mortal<T>(_stop: CancellationToken, work: impl Future<Output = T>) -> Option<T> {
-    Some(work.await)
+fn mortal<T, W: Future<Output = T>>(_: &CancellationToken, work: W) -> impl Future<Output = Option<T>> + use<T, W> {
+    work.map(Some)
 }
 
 impl Conversations {
@@ -334,7 +336,7 @@ impl Conversations {
     async fn read<T>(&self, read: impl Future<Output = (Result<T, ReadError>, bool)>) -> Result<T, ReadError> {
         let started = Instant::now();
         let _permit = self.inner.reads.try_acquire().map_err(|_| ReadError::Overloaded)?;
-        let read = mortal(self.inner.stop.clone(), read);
+        let read = mortal(&self.inner.stop, read);
         let timely = tokio::time::timeout_at(started + self.inner.config.read_deadline, read).await;
         let (result, shared) = timely.ok().flatten().ok_or(ReadError::Unavailable(None))?;
         if shared {

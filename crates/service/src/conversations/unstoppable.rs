@@ -20,7 +20,7 @@ pub(super) struct Unstoppable<T: Send + 'static> {
 
 impl<T: Send + 'static> Unstoppable<T> {
     pub(super) fn new(inner: &Arc<Inner>, work: impl Future<Output = T> + Send + 'static) -> Self {
-        let work: Pin<Box<dyn Future<Output = Option<T>> + Send>> = Box::pin(mortal(inner.stop.clone(), work));
+        let work: Pin<Box<dyn Future<Output = Option<T>> + Send>> = Box::pin(mortal(&inner.stop, work));
         Self { work: Some(work), inner: Arc::clone(inner), _under_way: inner.tasks.token() }
     }
 }

@@ -30,6 +30,12 @@ pub(super) struct Layer {
 }
 
 impl Layer {
+    /// With room for as many claims, which would otherwise be moved over and over while it grows.
+    fn as_large_as(other: &Self) -> Self {
+        let claims = HashMap::with_capacity_and_hasher(other.claims.len(), DefaultHasher::default());
+        Self { claims, ..Self::default() }
+    }
+
     pub(super) fn insert(&mut self, change: Change) {
         let Change { space, key, value } = change;
         self.bytes += ENTRY_BYTES + key.len() + value.as_ref().map_or(0, |value| value.len());
@@ -163,7 +169,8 @@ impl Fresh {
     /// Sets apart what has come in, to be moved.
     pub(super) fn set_apart(&self) -> Arc<Layer> {
         let mut layers = self.write();
-        let layer = Arc::new(mem::take(&mut layers.active));
+        let next = Layer::as_large_as(&layers.active);
+        let layer = Arc::new(mem::replace(&mut layers.active, next));
         layers.moving = Some(Arc::clone(&layer));
         layer
     }
