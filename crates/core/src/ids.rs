@@ -38,6 +38,11 @@ macro_rules! id {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
+
+            #[must_use]
+            pub fn into_text(self) -> SmolStr {
+                self.0
+            }
         }
 
         impl fmt::Display for $name {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
@@ -49,7 +50,7 @@ pub(crate) struct Limits<'a> {
 
 /// A body, and the room that it takes up as long as its request is under way.
 pub(crate) struct Received<'a> {
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Bytes,
     _room: SemaphorePermit<'a>,
 }
 
@@ -98,26 +99,35 @@ pub(crate) fn parse_any<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Pr
 }
 
 /// `None` if the body is, or says that it is, longer than allowed.
-async fn collect(body: &mut Body, bytes_max: usize) -> Result<Option<Vec<u8>>, Problem> {
+async fn collect(body: &mut Body, bytes_max: usize) -> Result<Option<Bytes>, Problem> {
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > bytes_max {
         return Ok(None);
     }
-    let mut bytes = Vec::with_capacity(declared);
+    let (mut first, mut joined) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Problem::invalid("the body broke off"))?.into_data() else { continue };
-        if bytes.len() + data.len() > bytes_max {
+        if first.len() + joined.len() + data.len() > bytes_max {
             return Ok(None);
         }
-        bytes.extend_from_slice(&data);
+        // Most bodies come in one piece, and need not be copied.
+        if first.is_empty() && joined.is_empty() {
+            first = data;
+            continue;
+        }
+        if joined.is_empty() {
+            joined.reserve(declared);
+            joined.extend_from_slice(&std::mem::take(&mut first));
+        }
+        joined.extend_from_slice(&data);
     }
-    Ok(Some(bytes))
+    Ok(Some(if joined.is_empty() { first } else { joined.freeze() }))
 }
 
 pub(crate) async fn discard(body: &mut Body) {
     let mut left = DISCARD_BYTES_MAX;
     while let Some(Ok(frame)) = body.frame().await {
-        left = left.saturating_sub(frame.data_ref().map_or(0, bytes::Bytes::len));
+        left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
         if left == 0 {
             return;
         }
@@ -140,10 +150,13 @@ pub(crate) fn media_type(headers: &HeaderMap) -> Result<MediaType, Problem> {
     if text(header::CONTENT_ENCODING).is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
         return Err(Problem::new(Kind::UnsupportedMediaType, "content-encoding is not supported"));
     }
-    match content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-        "application/json" => Ok(MediaType::Json),
-        "application/x-ndjson" => Ok(MediaType::Ndjson),
-        _ => Err(other_type()),
+    let is = |name: &str| content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(name);
+    if is("application/json") {
+        Ok(MediaType::Json)
+    } else if is("application/x-ndjson") {
+        Ok(MediaType::Ndjson)
+    } else {
+        Err(other_type())
     }
 }
 

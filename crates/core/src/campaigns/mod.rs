@@ -24,7 +24,7 @@ pub use boost::{Boost, Rank, Score, ScoreError, State, Terms};
 pub use days::{Day, DaySet, UnknownDay};
 pub use dead_letter::{DeadLetter, LetterNo};
 pub use event::{Event, RawEvent, Rejection};
-pub use key::{BoostKey, BoostPartition, DEAD_LETTERS_PARTITION, SEPARATOR, TENANT_SORT, tenant_partition};
+pub use key::{BoostKey, BoostPartition, DEAD_LETTERS_PARTITION, TENANT_SORT, tenant_partition};
 pub use lookup::{Answer, Areas, Look, Winner, decide};
 pub use market::{LocalTime, Market, MarketError, MarketModel};
 pub use moment::{Moment, MomentError};

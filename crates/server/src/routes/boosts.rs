@@ -45,5 +45,5 @@ pub(crate) async fn query(app: Arc<App>, request: Request) -> Answer {
     let question = body::parse::<BoostQuery<'_>>(&body.bytes)?.question().map_err(Problem::invalid)?;
     let answer = app.campaigns.lookup(&question).await?;
     let capacity = (answer.boosts.len() + answer.unread.len()) * BOOST_BYTES + ENVELOPE_BYTES;
-    written(StatusCode::OK, capacity, |json| BoostAnswer::new(&answer).write(json))
+    written(StatusCode::OK, capacity, |json| BoostAnswer::write(&answer, json))
 }

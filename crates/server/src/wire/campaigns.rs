@@ -6,7 +6,7 @@ use std::fmt;
 use saltern_core::campaigns::{DeadLetter, DistrictId, LetterNo, Moment};
 use saltern_core::ids::{PartnerId, TenantId};
 use saltern_core::limits::LOOKUP_PARTNERS_MAX;
-use saltern_service::campaigns::{Boosted, Boosts, LookupQuery};
+use saltern_service::campaigns::{Boosts, LookupQuery};
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use utoipa::ToSchema;
@@ -140,6 +140,9 @@ impl<'de> Deserialize<'de> for PartnerText {
     }
 }
 
+/// As many as a page of search results has, and some: room for them is made at once.
+const USUAL_PARTNERS: usize = 64;
+
 /// Stops at the first id too many.
 fn partner_ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PartnerId>, D::Error> {
     struct Ids;
@@ -152,7 +155,7 @@ fn partner_ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Partner
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            let mut ids = Vec::new();
+            let mut ids = Vec::with_capacity(USUAL_PARTNERS);
             while let Some(PartnerText(id)) = seq.next_element()? {
                 if ids.len() == LOOKUP_PARTNERS_MAX {
                     return Err(A::Error::custom(format!("partner_ids holds more than {LOOKUP_PARTNERS_MAX}")));
@@ -172,43 +175,33 @@ fn partner_ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Partner
 /// In the order of the question.
 #[derive(ToSchema)]
 #[schema(as = Boosts)]
-pub(crate) struct BoostAnswer<'a> {
-    boosts: Vec<BoostBody<'a>>,
+#[expect(dead_code, reason = "a description")]
+pub(crate) struct BoostAnswer {
+    boosts: Vec<BoostBody>,
     /// Partners of whom it is not known whether they are boosted; ask again.
-    unread: Vec<&'a str>,
+    unread: Vec<String>,
 }
 
 #[derive(ToSchema)]
 #[schema(as = Boost)]
-pub(crate) struct BoostBody<'a> {
-    partner_id: &'a str,
+#[expect(dead_code, reason = "a description")]
+pub(crate) struct BoostBody {
+    partner_id: String,
     boost_score: f64,
     /// Whose boost it is: the district, or `*`.
-    area: &'a str,
+    area: String,
 }
 
-impl<'a> BoostAnswer<'a> {
-    pub(crate) fn new(answer: &'a Boosts) -> Self {
-        let boost = |boosted: &'a Boosted| BoostBody {
-            partner_id: boosted.partner.as_str(),
-            boost_score: boosted.score.get(),
-            area: boosted.area.as_str(),
-        };
-        Self {
-            boosts: answer.boosts.iter().map(boost).collect(),
-            unread: answer.unread.iter().map(PartnerId::as_str).collect(),
-        }
-    }
-
-    pub(crate) fn write(&self, json: &mut Json) -> serde_json::Result<()> {
-        json.raw(r#"{"boosts":"#).list(&self.boosts, |boost, json| {
-            json.raw(r#"{"partner_id":"#).text(boost.partner_id)?;
-            json.raw(r#","boost_score":"#).number(boost.boost_score)?;
-            json.raw(r#","area":"#).text(boost.area)?;
+impl BoostAnswer {
+    pub(crate) fn write(answer: &Boosts, json: &mut Json) -> serde_json::Result<()> {
+        json.raw(r#"{"boosts":"#).list(&answer.boosts, |boost, json| {
+            json.raw(r#"{"partner_id":"#).text(boost.partner.as_str())?;
+            json.raw(r#","boost_score":"#).number(boost.score.get())?;
+            json.raw(r#","area":"#).text(boost.area.as_str())?;
             json.raw("}");
             Ok(())
         })?;
-        json.raw(r#","unread":"#).list(&self.unread, |partner, json| json.text(partner))?;
+        json.raw(r#","unread":"#).list(&answer.unread, |partner, json| json.text(partner.as_str()))?;
         json.raw("}");
         Ok(())
     }

@@ -55,7 +55,7 @@ fn is_applied(verdicts: &[Verdict]) -> bool {
 
 impl EmbeddedStore {
     fn look(&self, key: &BoostKey) -> Result<Look, StoreError> {
-        let row = self.view.get(Space::Campaigns, key.as_str().as_bytes())?;
+        let row = self.view.get(Space::Campaigns, &boost_key(key))?;
         Ok(row.map_or(Ok(Look::Absent), |row| codec::decode_boost(&row).map(|boost| Look::Found(boost.into())))?)
     }
 }

@@ -16,7 +16,7 @@ use super::log::{Change, Log};
 use super::metrics::EmbeddedMetrics;
 use super::mover::Mover;
 use super::options::COMMIT_BYTES_MAX;
-use super::physical::Space;
+use super::physical::{Space, boost_of};
 use super::recent::Recent;
 use super::tops::Tops;
 use super::view::{Found, View};
@@ -251,9 +251,9 @@ impl Committer {
                 return;
             }
             let is_boost = |change: &&Change| change.space == Space::Campaigns;
-            let boosts: Vec<_> = batch.changes.iter().filter(is_boost).map(|change| change.key.clone()).collect();
+            let boosts: Vec<_> = batch.changes.iter().filter(is_boost).filter_map(|c| boost_of(&c.key)).collect();
             self.view.fresh.apply(batch.changes);
-            self.recent.forget(boosts.iter().map(|key| &**key));
+            self.recent.forget(&boosts);
             self.metrics.committed(batch.answers.len(), began.elapsed());
         }
         for (answer, verdicts) in batch.answers {

@@ -81,9 +81,14 @@ pub(super) fn due_parts(key: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_be_bytes(*oldest_ms), control))
 }
 
-/// The key's own separator is the same byte as here.
 pub(super) fn boost_key(key: &BoostKey) -> Slice {
-    key.as_str().as_bytes().into()
+    [key.partition().as_bytes(), &[SEPARATOR], key.sort().as_bytes()].concat().into()
+}
+
+/// What `boost_key` made this of, if it did.
+pub(super) fn boost_of(physical: &[u8]) -> Option<BoostKey> {
+    let (partition, sort) = str::from_utf8(physical).ok()?.split_once(char::from(SEPARATOR))?;
+    Some(BoostKey::stored(partition, sort))
 }
 
 pub(super) fn market_key(tenant: &TenantId) -> Slice {
@@ -128,6 +133,7 @@ mod tests {
         let tenant = TenantId::new("d#e").unwrap();
         let boost = BoostKey::new(&tenant, &Area::Wildcard, &PartnerId::new("p\0").unwrap());
         assert_eq!(&*boost_key(&boost), b"d%23e#*\0p%00");
+        assert_eq!(boost_of(&boost_key(&boost)), Some(boost));
         assert_eq!(&*market_key(&tenant), b"#tenant#d%23e\0tenant");
         assert_eq!(&*letter_key(LetterNo(0x0102)), b"#dead-letters\0\0\0\0\0\0\0\x01\x02");
         assert_eq!(sort_of(&letter_key(LetterNo(7))), Some(7));

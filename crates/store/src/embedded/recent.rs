@@ -10,7 +10,6 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use lru::DefaultHasher;
 use saltern_core::campaigns::{BoostKey, Look};
-use smol_str::SmolStr;
 
 use super::options::BOOSTS_REMEMBERED_MAX;
 use crate::port::StoreError;
@@ -18,7 +17,7 @@ use crate::port::StoreError;
 /// Keys share a stamp by chance alone, and then one of them is not remembered where it could be.
 const STAMPS: usize = 1024;
 
-type Looks = HashMap<SmolStr, Look, DefaultHasher>;
+type Looks = HashMap<BoostKey, Look, DefaultHasher>;
 
 pub(super) struct Recent {
     halves: RwLock<Halves>,
@@ -60,11 +59,11 @@ impl Recent {
         let mut looks = Vec::with_capacity(keys.len());
         let halves = self.read();
         for (place, key) in keys.iter().enumerate() {
-            let look = halves.younger.get(key.as_str());
+            let look = halves.younger.get(key);
             if look.is_none() {
-                missed.push(Missed { place, stamp: halves.stamps[halves.stamp_of(key.as_str())] });
+                missed.push(Missed { place, stamp: halves.stamps[halves.stamp_of(key)] });
             }
-            looks.push(look.or_else(|| halves.older.get(key.as_str())).cloned());
+            looks.push(look.or_else(|| halves.older.get(key)).cloned());
         }
         drop(halves);
         for Missed { place, .. } in &missed {
@@ -82,9 +81,9 @@ impl Recent {
     fn remember(&self, keys: &[BoostKey], looks: &[Look], missed: &[Missed]) {
         let mut halves = self.write();
         for Missed { place, stamp } in missed {
-            let key = keys[*place].as_str();
+            let key = &keys[*place];
             if halves.stamps[halves.stamp_of(key)] == *stamp {
-                halves.younger.insert(key.into(), looks[*place].clone());
+                halves.younger.insert(key.clone(), looks[*place].clone());
             }
         }
         if halves.younger.len() >= self.half_max {
@@ -93,9 +92,8 @@ impl Recent {
     }
 
     /// To be told of every row that a commit has made visible, before its writer is answered.
-    pub(super) fn forget<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
-        let mut keys = keys.filter_map(|key| str::from_utf8(key).ok()).peekable();
-        if keys.peek().is_none() {
+    pub(super) fn forget(&self, keys: &[BoostKey]) {
+        if keys.is_empty() {
             return;
         }
         let mut halves = self.write();
@@ -118,7 +116,7 @@ impl Recent {
 }
 
 impl Halves {
-    fn stamp_of(&self, key: &str) -> usize {
+    fn stamp_of(&self, key: &BoostKey) -> usize {
         usize::try_from(self.younger.hasher().hash_one(key) % STAMPS as u64).unwrap_or(0)
     }
 }
@@ -169,7 +167,7 @@ mod tests {
         for key in &keys {
             assert_eq!(reads(&recent, std::slice::from_ref(key)), 1);
         }
-        recent.forget([0, 5].into_iter().map(|i: usize| keys[i].as_str().as_bytes()));
+        recent.forget(&[keys[0].clone(), keys[5].clone()]);
         assert_eq!(reads(&recent, &keys), 2);
         assert_eq!(reads(&recent, &keys), 0);
     }
@@ -179,7 +177,7 @@ mod tests {
     fn what_is_overtaken_is_not_remembered() {
         let recent = Recent::new(8);
         let read = |key: &BoostKey| {
-            recent.forget(std::iter::once(key.as_str().as_bytes()));
+            recent.forget(std::slice::from_ref(key));
             Ok(Look::Absent)
         };
         recent.look(&[key(1)], read).unwrap();

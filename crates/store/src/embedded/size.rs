@@ -5,7 +5,7 @@ use saltern_core::key::Key;
 use saltern_core::record::Record;
 
 use super::codec;
-use super::physical::physical_key;
+use super::physical::{boost_key, physical_key};
 
 #[must_use]
 pub fn row_bytes(key: &Key, record: &Record) -> usize {
@@ -14,5 +14,5 @@ pub fn row_bytes(key: &Key, record: &Record) -> usize {
 
 #[must_use]
 pub fn boost_bytes(key: &BoostKey, boost: &Boost) -> usize {
-    key.as_str().len() + codec::encode_boost(boost).len()
+    boost_key(key).len() + codec::encode_boost(boost).len()
 }
