@@ -88,7 +88,9 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Proble
 
 /// JSON that need not be an object.
 pub(crate) fn parse_any<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
-    serde_json::from_slice(bytes).map_err(|error| {
+    // As one text, so that the parser need not look at each string by itself. Where it is none, the parser says so best.
+    let parsed = str::from_utf8(bytes).map_or_else(|_| serde_json::from_slice(bytes), serde_json::from_str);
+    parsed.map_err(|error| {
         let mut text = format!("body: {error}");
         if let Some((end, _)) = text.char_indices().nth(DETAIL_CHARS_MAX) {
             text.truncate(end);
