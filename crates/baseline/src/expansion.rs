@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use saltern_core::campaigns::{Answer, Area, Boost, DistrictId, Look, Market, Moment, decide};
+use saltern_core::campaigns::{Area, Boost, DistrictId, Market, Moment, Standing};
 use saltern_core::ids::{ConversationId, IdError, MessageId, ParticipantId, PartnerId, TenantId};
 use saltern_core::key::{Key, PartitionKey};
 use saltern_core::layout::Salt;
@@ -104,13 +104,8 @@ impl Expansion {
         let now = self.market.local_time(at);
         let look = |partner: &PartnerId| {
             let boost = boost_text::decode(texts.get(partner.as_str())?)?;
-            match decide([&Look::Found(boost.into())], &now) {
-                Answer::Boosted(winner) => {
-                    let (partner, area) = (partner.clone(), Area::District(district.clone()));
-                    Some(Boosted { partner, score: winner.score, area })
-                }
-                Answer::NotBoosted | Answer::Unread => None,
-            }
+            let Standing::Active(score) = boost.standing(&now) else { return None };
+            Some(Boosted { partner: partner.clone(), score, area: Area::District(district.clone()) })
         };
         Ok(partners.iter().filter_map(look).collect())
     }

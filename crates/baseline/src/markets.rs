@@ -137,13 +137,13 @@ impl Saltern {
     ) -> Vec<Boosted> {
         let (tenant, partners) = (tenant(), partners.to_vec());
         let query = LookupQuery { tenant, district: district.cloned(), partners, at: Some(at) };
-        let found = self.0.lookup(&query).await.unwrap();
-        assert!(found.unread.is_empty());
-        let boosted = |found: saltern_service::campaigns::Boosted| Boosted {
-            partner: found.partner,
+        let found = self.0.lookup(query).await.unwrap();
+        assert_eq!(found.unread().count(), 0);
+        let boosted = |found: saltern_service::campaigns::Boosted<'_>| Boosted {
+            partner: found.partner.clone(),
             score: found.score,
-            area: found.area,
+            area: found.area.clone(),
         };
-        found.boosts.into_iter().map(boosted).collect()
+        found.boosted().map(boosted).collect()
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::ids::{ConversationId, MessageId};
 use crate::layout::Salt;
 use crate::seq::SeqNo;
+use crate::words::{self, Word};
 
 /// Escapes `%`, `#` and control characters, byte by byte, as `%XX`.
 ///
@@ -19,7 +20,8 @@ pub fn enc(id: &str) -> String {
 
 /// Whether an id is its own key. Nearly every one is, and then there is nothing to look at character by character.
 pub(crate) fn is_plain(id: &str) -> bool {
-    id.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~') & (byte != b'%') & (byte != b'#'))
+    let escaped = |word: Word| word.below(b' ') | word.is(b'%') | word.is(b'#') | word.is(0x7f) | word.beyond_ascii();
+    words::is_free(id.as_bytes(), escaped)
 }
 
 pub(crate) fn enc_onto(out: &mut String, id: &str) {

@@ -22,3 +22,4 @@ pub mod rng;
 pub mod seq;
 pub mod verify;
 pub mod voids;
+pub mod words;

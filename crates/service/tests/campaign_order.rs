@@ -76,7 +76,7 @@ async fn ending(store: &dyn CampaignStore, campaigns: &Campaigns, name: &str) ->
     let rows = store.boosts(&keys.collect::<Vec<_>>(), Consistency::Strong).await.unwrap();
     let mut answers = Vec::new();
     for district in ["a", "b", "c", "d"] {
-        answers.push(shown(&campaigns.lookup(&query(name, Some(district), &PARTNERS)).await.unwrap()));
+        answers.push(shown(&campaigns.lookup(query(name, Some(district), &PARTNERS)).await.unwrap()));
     }
     (rows, answers)
 }

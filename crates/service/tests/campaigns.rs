@@ -62,9 +62,9 @@ async fn a_late_event_does_not_revive_an_ended_campaign() {
         assert_eq!(apply(&campaigns, &event("de", "p", &["*"], at)).await, "stale", "{at}");
     }
     let question = query("de", Some("a"), &["p"]);
-    assert_eq!(shown(&campaigns.lookup(&question).await.unwrap()), []);
+    assert_eq!(shown(&campaigns.lookup(question.clone()).await.unwrap()), []);
     assert_eq!(apply(&campaigns, &event("de", "p", &["*"], -4)).await, "applied");
-    assert_eq!(shown(&campaigns.lookup(&question).await.unwrap()).len(), 1);
+    assert_eq!(shown(&campaigns.lookup(question.clone()).await.unwrap()).len(), 1);
 }
 
 /// An end that comes before what it ends.
@@ -73,8 +73,8 @@ async fn an_end_holds_even_if_it_comes_first() {
     let (_, campaigns) = ready().await;
     assert_eq!(apply(&campaigns, &ended("de", "p", &["a"], 0)).await, "applied");
     assert_eq!(apply(&campaigns, &event("de", "p", &["a", "b"], -1)).await, "applied");
-    assert_eq!(shown(&campaigns.lookup(&query("de", Some("a"), &["p"])).await.unwrap()), []);
-    assert_eq!(shown(&campaigns.lookup(&query("de", Some("b"), &["p"])).await.unwrap()).len(), 1);
+    assert_eq!(shown(&campaigns.lookup(query("de", Some("a"), &["p"])).await.unwrap()), []);
+    assert_eq!(shown(&campaigns.lookup(query("de", Some("b"), &["p"])).await.unwrap()).len(), 1);
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn a_backfill_of_campaigns_from_years_ago_works() {
     let done = campaigns.apply(&events).await.unwrap();
     assert_eq!((done.applied, done.stale, done.rejected.len()), (2_000, 0, 0));
     assert_eq!(store.rows().len(), 2_000);
-    assert_eq!(shown(&campaigns.lookup(&query("at", None, &["p0", "p1999", "p2000"])).await.unwrap()).len(), 2);
+    assert_eq!(shown(&campaigns.lookup(query("at", None, &["p0", "p1999", "p2000"])).await.unwrap()).len(), 2);
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn dead_letters_are_taken_when_their_tenant_has_come() {
     assert!(done.rejected[0].index == 1 && done.rejected[0].reason.contains("ZRH"), "{done:?}");
     let left = campaigns.dead_letters(10).await.unwrap();
     assert!(left.len() == 1 && left[0].1.event.contains("ZRH"), "{left:?}");
-    assert_eq!(shown(&campaigns.lookup(&query("ch", None, &["p1", "p2", "p3"])).await.unwrap()).len(), 2);
+    assert_eq!(shown(&campaigns.lookup(query("ch", None, &["p1", "p2", "p3"])).await.unwrap()).len(), 2);
 }
 
 #[tokio::test]
@@ -150,10 +150,10 @@ async fn lookups_answer_in_the_order_of_the_question_and_once_for_each() {
         assert_eq!(apply(&campaigns, event).await, "applied");
     }
     let partners = ["wild", "nobody", "off", "both", "wild", "elsewhere", "both"];
-    let answer = campaigns.lookup(&query("de", Some("a"), &partners)).await.unwrap();
+    let answer = campaigns.lookup(query("de", Some("a"), &partners)).await.unwrap();
     let expected = [("wild", 1.5, "*"), ("off", 1.5, "*"), ("both", 3.0, "a")];
     assert_eq!(shown(&answer), expected.map(|(partner, score, area)| (partner.to_owned(), score, area.to_owned())));
-    assert!(answer.unread.is_empty());
+    assert!(answer.unread().next().is_none());
     let metrics = campaigns.metrics();
     assert_eq!((metrics.lookup_keys.get(), metrics.lookup_calls.get()), (10, 1));
 }
@@ -165,8 +165,8 @@ async fn lookups_of_a_thousand_partners_are_ten_calls() {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let events: Vec<_> = names.iter().step_by(3).map(|name| event("at", name, &["*"], 0).to_string()).collect();
     campaigns.apply(&events).await.unwrap();
-    let answer = campaigns.lookup(&query("at", None, &names)).await.unwrap();
-    let boosted: Vec<_> = answer.boosts.iter().map(|boost| boost.partner.as_str()).collect();
+    let answer = campaigns.lookup(query("at", None, &names)).await.unwrap();
+    let boosted: Vec<_> = answer.boosted().map(|boost| boost.partner.as_str()).collect();
     assert_eq!(boosted, names.iter().step_by(3).copied().collect::<Vec<_>>());
     assert_eq!(campaigns.metrics().lookup_calls.get(), 10);
 }
@@ -174,11 +174,11 @@ async fn lookups_of_a_thousand_partners_are_ten_calls() {
 #[tokio::test]
 async fn what_the_market_cannot_answer_is_told() {
     let (_, campaigns) = ready().await;
-    let answer = campaigns.lookup(&query("xx", None, &["p"])).await;
+    let answer = campaigns.lookup(query("xx", None, &["p"])).await;
     assert!(matches!(answer, Err(LookupError::UnknownTenant(unknown)) if unknown == tenant("xx")));
-    let answer = campaigns.lookup(&query("de", None, &["p"])).await;
+    let answer = campaigns.lookup(query("de", None, &["p"])).await;
     assert!(matches!(answer, Err(LookupError::Question(MarketQuestion::NoDistrict))));
-    assert!(campaigns.lookup(&query("at", Some("ignored"), &["p"])).await.is_ok());
+    assert!(campaigns.lookup(query("at", Some("ignored"), &["p"])).await.is_ok());
 }
 
 fn faulty(plan: CampaignFaultPlan) -> (FaultyCampaigns, Campaigns) {
@@ -204,8 +204,8 @@ async fn what_is_left_out_is_asked_for_again(#[case] plan: CampaignFaultPlan) {
     store.set_plan(plan);
     let campaigns = service_with(Arc::new(store), |config| config.lookup_deadline = Duration::from_secs(10));
     for _ in 0..20 {
-        let answer = campaigns.lookup(&query("de", Some("a"), &names)).await.unwrap();
-        assert_eq!((answer.boosts.len(), answer.unread.len()), (125, 0));
+        let answer = campaigns.lookup(query("de", Some("a"), &names)).await.unwrap();
+        assert_eq!((answer.boosted().count(), answer.unread().count()), (125, 0));
     }
     assert!(campaigns.metrics().store_retries.get() > 10);
 }
@@ -224,23 +224,23 @@ async fn what_stays_unread_is_told_and_never_answered_as_not_boosted() {
     store.set_plan(CampaignFaultPlan { unread: 900, ..CampaignFaultPlan::default() });
     let mut unread_ever = 0;
     for _ in 0..10 {
-        let answer = campaigns.lookup(&query("at", None, &names)).await.unwrap();
-        let told: BTreeSet<_> = answer.boosts.iter().map(|boost| boost.partner.as_str()).collect();
-        let unread: BTreeSet<_> = answer.unread.iter().map(PartnerId::as_str).collect();
+        let answer = campaigns.lookup(query("at", None, &names)).await.unwrap();
+        let told: BTreeSet<_> = answer.boosted().map(|boost| boost.partner.as_str()).collect();
+        let unread: BTreeSet<_> = answer.unread().map(PartnerId::as_str).collect();
         assert!(told.is_disjoint(&unread) && told.is_subset(&boosted));
         assert!(boosted.iter().all(|name| told.contains(name) || unread.contains(name)));
-        assert!(answer.unread.is_sorted_by_key(|partner| partner.as_str()[1..].parse::<u32>().unwrap()));
+        assert!(answer.unread().is_sorted_by_key(|partner| partner.as_str()[1..].parse::<u32>().unwrap()));
         unread_ever += unread.len();
     }
     assert!(unread_ever > 0);
     assert_eq!(campaigns.metrics().partners_unread.get(), unread_ever as u64);
     let all = ReadFaults { throttled: 1_000, ..ReadFaults::default() };
     store.set_plan(CampaignFaultPlan { reads: all, ..CampaignFaultPlan::default() });
-    let answer = campaigns.lookup(&query("at", None, &["p0", "p1"])).await.unwrap();
-    assert_eq!((answer.boosts.len(), answer.unread.len()), (0, 2));
+    let answer = campaigns.lookup(query("at", None, &["p0", "p1"])).await.unwrap();
+    assert_eq!((answer.boosted().count(), answer.unread().count()), (0, 2));
     let down = ReadFaults { unavailable: 1_000, ..ReadFaults::default() };
     store.set_plan(CampaignFaultPlan { reads: down, ..CampaignFaultPlan::default() });
-    let answer = campaigns.lookup(&query("at", None, &["p0", "p1"])).await;
+    let answer = campaigns.lookup(query("at", None, &["p0", "p1"])).await;
     assert!(matches!(answer, Err(LookupError::Store(CampaignError::Unavailable(_)))), "{answer:?}");
 }
 
@@ -259,8 +259,8 @@ async fn puts_are_repeated_until_they_are_settled() {
     sleep(Duration::from_secs(3)).await;
     store.set_plan(CampaignFaultPlan::default());
     for (i, area) in areas.iter().enumerate() {
-        let answer = campaigns.lookup(&query("de", Some(area), &["p"])).await.unwrap();
-        assert_eq!(answer.boosts.len(), usize::from(i >= 100), "{area}");
+        let answer = campaigns.lookup(query("de", Some(area), &["p"])).await.unwrap();
+        assert_eq!(answer.boosted().count(), usize::from(i >= 100), "{area}");
     }
     assert!(!campaigns.dead_letters(10).await.unwrap().is_empty());
 }
@@ -305,17 +305,17 @@ async fn markets_are_remembered_for_ten_seconds() {
     assert_eq!(apply(&other, &slotted("lunch")).await, "applied");
     let noon = Some(Moment::parse("2026-11-16T12:00:00+01:00").unwrap());
     let question = saltern_service::campaigns::LookupQuery { at: noon, ..query("at", None, &["lunch"]) };
-    assert_eq!(other.lookup(&question).await.unwrap().boosts.len(), 1);
+    assert_eq!(other.lookup(question.clone()).await.unwrap().boosted().count(), 1);
     let read = other.metrics().markets_read.get();
     one.put_market(&tenant("at"), &evenings("Pacific/Apia", &["lunch", "dinner"])).await.unwrap();
-    assert_eq!(one.lookup(&question).await.unwrap().boosts.len(), 0);
-    assert_eq!(other.lookup(&question).await.unwrap().boosts.len(), 1);
+    assert_eq!(one.lookup(question.clone()).await.unwrap().boosted().count(), 0);
+    assert_eq!(other.lookup(question.clone()).await.unwrap().boosted().count(), 1);
     assert_eq!(other.metrics().markets_read.get(), read);
     // By a clock that stands still, nothing is ever older than anything.
     sleep(Duration::from_millis(1)).await;
     assert_eq!(apply(&other, &slotted("dinner")).await, "applied");
     sleep(Duration::from_secs(11)).await;
-    assert_eq!(other.lookup(&question).await.unwrap().boosts.len(), 0);
+    assert_eq!(other.lookup(question.clone()).await.unwrap().boosted().count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -338,6 +338,6 @@ async fn markets_set_at_once_end_in_one_of_them() {
 #[tokio::test]
 async fn too_many_lookups_are_told_to_come_back() {
     let campaigns = service_with(Arc::new(MemoryCampaigns::default()), |config| config.lookups_max = 0);
-    let answer = campaigns.lookup(&query("at", None, &["p"])).await;
+    let answer = campaigns.lookup(query("at", None, &["p"])).await;
     assert!(matches!(answer, Err(LookupError::Overloaded)), "{answer:?}");
 }

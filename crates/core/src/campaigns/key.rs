@@ -1,5 +1,6 @@
 //! Keys of the campaigns table. What stands here is persisted.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -53,11 +54,22 @@ impl BoostPartition {
     }
 
     #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    #[must_use]
     pub fn key(&self, partner: &PartnerId) -> BoostKey {
-        let text = partner.as_str();
-        let sort = if is_plain(text) { partner.clone().into_text() } else { enc(text).into() };
+        let sort = if is_plain(partner.as_str()) { partner.clone().into_text() } else { enc(partner.as_str()).into() };
         BoostKey { partition: self.0.clone(), sort }
     }
+}
+
+/// The sort half of a partner's keys.
+#[must_use]
+pub fn boost_sort(partner: &PartnerId) -> Cow<'_, str> {
+    let text = partner.as_str();
+    if is_plain(text) { Cow::Borrowed(text) } else { Cow::Owned(enc(text)) }
 }
 
 impl BoostKey {

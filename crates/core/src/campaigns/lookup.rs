@@ -36,6 +36,36 @@ pub enum Look {
     Unread,
 }
 
+/// What a look comes to at some time: all that a lookup wants to know of a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Standing {
+    Active(Score),
+    /// No row, or one that is over or off schedule.
+    Idle,
+    Unread,
+}
+
+impl Look {
+    #[must_use]
+    pub fn standing(&self, now: &LocalTime<'_>) -> Standing {
+        match self {
+            Self::Unread => Standing::Unread,
+            Self::Absent => Standing::Idle,
+            Self::Found(boost) => boost.standing(now),
+        }
+    }
+}
+
+impl Boost {
+    #[must_use]
+    pub fn standing(&self, now: &LocalTime<'_>) -> Standing {
+        match &self.state {
+            State::Active(terms) if terms.schedule.is_active(now) => Standing::Active(terms.score),
+            State::Active(_) | State::Ended => Standing::Idle,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Winner {
     pub score: Score,
@@ -54,17 +84,12 @@ pub enum Answer {
 /// Of the boosts that are active now the most specific one counts: one that is off schedule or over hides nothing. The
 /// first row that could not be read ends the search, since what lies behind it counts only if it is not active.
 #[must_use]
-pub fn decide<'a>(looks: impl IntoIterator<Item = &'a Look>, now: &LocalTime<'_>) -> Answer {
-    for (place, look) in looks.into_iter().enumerate() {
-        match look {
-            Look::Unread => return Answer::Unread,
-            Look::Found(boost) => match &boost.state {
-                State::Active(terms) if terms.schedule.is_active(now) => {
-                    return Answer::Boosted(Winner { score: terms.score, place });
-                }
-                State::Active(_) | State::Ended => {}
-            },
-            Look::Absent => {}
+pub fn decide(standings: impl IntoIterator<Item = Standing>) -> Answer {
+    for (place, standing) in standings.into_iter().enumerate() {
+        match standing {
+            Standing::Active(score) => return Answer::Boosted(Winner { score, place }),
+            Standing::Unread => return Answer::Unread,
+            Standing::Idle => {}
         }
     }
     Answer::NotBoosted
@@ -112,7 +137,7 @@ mod tests {
     ) {
         let market = Market::new(MarketModel::Zoned, "Europe/Berlin", []).unwrap();
         let now = market.local_time(Moment::parse("2026-11-16T12:30:00+01:00").unwrap());
-        let answer = decide([&specific, &wildcard], &now);
+        let answer = decide([specific, wildcard].map(|look| look.standing(&now)));
         let expected = match winner {
             _ if unread => Answer::Unread,
             None => Answer::NotBoosted,

@@ -42,8 +42,12 @@ pub(crate) const QUERY_PROBLEMS: &[Kind] = &[
 pub(crate) async fn query(app: Arc<App>, request: Request) -> Answer {
     query::none(request.uri())?;
     let body = app.read(request, BODY_BYTES_MAX).await?;
-    let question = body::parse::<BoostQuery<'_>>(&body.bytes)?.question().map_err(Problem::invalid)?;
-    let answer = app.campaigns.lookup(&question).await?;
-    let capacity = (answer.boosts.len() + answer.unread.len()) * BOOST_BYTES + ENVELOPE_BYTES;
+    let query = match str::from_utf8(&body.bytes).ok().and_then(BoostQuery::plain) {
+        Some(query) => query,
+        None => body::parse(&body.bytes)?,
+    };
+    let question = query.question().map_err(Problem::invalid)?;
+    let capacity = question.partners.len() * BOOST_BYTES + ENVELOPE_BYTES;
+    let answer = app.campaigns.lookup(question).await?;
     written(StatusCode::OK, capacity, |json| BoostAnswer::write(&answer, json))
 }

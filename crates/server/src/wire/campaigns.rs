@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use saltern_core::campaigns::{DeadLetter, DistrictId, LetterNo, Moment};
+use saltern_core::campaigns::{Area, DeadLetter, DistrictId, LetterNo, Moment};
 use saltern_core::ids::{PartnerId, TenantId};
 use saltern_core::limits::LOOKUP_PARTNERS_MAX;
 use saltern_service::campaigns::{Boosts, LookupQuery};
@@ -12,6 +12,7 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use utoipa::ToSchema;
 
 use super::json::Json;
+use super::plain::Plain;
 
 /// The whole truth about a partner in the areas that it lists, and only in those.
 // A description alone: the service reads events itself, whichever way they come.
@@ -102,7 +103,29 @@ pub(crate) struct BoostQuery<'a> {
 
 const _: () = assert!(LOOKUP_PARTNERS_MAX == 1_000, "the schema of BoostQuery says 1,000");
 
-impl BoostQuery<'_> {
+impl<'a> BoostQuery<'a> {
+    /// If it is of the usual shape and nothing is wrong with it.
+    pub(crate) fn plain(body: &'a str) -> Option<Self> {
+        let (mut tenant, mut district, mut at, mut partner_ids) = (None, None, None, Vec::new());
+        Plain::new(body).object(|name, value| match name {
+            "tenant" if tenant.is_none() => value.string().map(|text| tenant = Some(text)),
+            "district" if district.is_none() => value.string().map(|text| district = Some(text)),
+            "at" if at.is_none() => value.string().map(|text| at = Some(text)),
+            "partner_ids" if partner_ids.is_empty() => {
+                partner_ids.reserve(USUAL_PARTNERS);
+                value.strings(|text| {
+                    partner_ids.push(PartnerId::new(text).ok()?);
+                    (partner_ids.len() <= LOOKUP_PARTNERS_MAX).then_some(())
+                })?;
+                (!partner_ids.is_empty()).then_some(())
+            }
+            _ => None,
+        })?;
+        let [district, at] = [district, at].map(|text: Option<&str>| text.map(Cow::Borrowed));
+        let is_asked = !partner_ids.is_empty();
+        is_asked.then_some(Self { tenant: Cow::Borrowed(tenant?), district, partner_ids, at })
+    }
+
     /// The question, or what is wrong with it, for people.
     pub(crate) fn question(self) -> Result<LookupQuery, String> {
         let district = self.district.map(|text| DistrictId::new(&text).map_err(|error| format!("district {error}")));
@@ -194,14 +217,19 @@ pub(crate) struct BoostBody {
 
 impl BoostAnswer {
     pub(crate) fn write(answer: &Boosts, json: &mut Json) -> serde_json::Result<()> {
-        json.raw(r#"{"boosts":"#).list(&answer.boosts, |boost, json| {
+        json.raw(r#"{"boosts":"#).list(answer.boosted(), |boost, json| {
             json.raw(r#"{"partner_id":"#).text(boost.partner.as_str())?;
             json.raw(r#","boost_score":"#).number(boost.score.get())?;
-            json.raw(r#","area":"#).text(boost.area.as_str())?;
-            json.raw("}");
+            match boost.area {
+                Area::Wildcard => json.raw(r#","area":"*"}"#),
+                Area::District(district) => {
+                    json.raw(r#","area":"#).text(district.as_str())?;
+                    json.raw("}")
+                }
+            };
             Ok(())
         })?;
-        json.raw(r#","unread":"#).list(&answer.unread, |partner, json| json.text(partner.as_str()))?;
+        json.raw(r#","unread":"#).list(answer.unread(), |partner, json| json.text(partner.as_str()))?;
         json.raw("}");
         Ok(())
     }
@@ -238,5 +266,86 @@ impl<'a> DeadLetterList<'a> {
             cut: letter.cut,
         };
         Self { dead_letters: letters.iter().map(letter).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::Object;
+    use super::*;
+
+    fn plain(body: &str) -> Option<Result<LookupQuery, String>> {
+        BoostQuery::plain(body).map(BoostQuery::question)
+    }
+
+    fn serde(body: &str) -> Result<LookupQuery, String> {
+        let Object(query) = serde_json::from_str::<Object<BoostQuery<'_>>>(body).map_err(|error| error.to_string())?;
+        query.question()
+    }
+
+    #[test]
+    fn questions_of_the_usual_shape_are_read_in_one_pass() {
+        for body in [
+            r#"{"tenant":"de","partner_ids":["1"]}"#,
+            "\n{ \"partner_ids\" : [ \"1\" ,\t\"ü👩‍👩‍👧\"\r\n] , \"tenant\" : \"d#e\" , \"district\":\"B/1\"} \n",
+            r#"{"at":"2026-11-16T12:30:00+01:00","tenant":"de","district":"x","partner_ids":["1","2","2"]}"#,
+            r#"{"tenant":"de","partner_ids":["1"],"at":"never"}"#,
+        ] {
+            assert_eq!(plain(body), Some(serde(body)), "{body}");
+        }
+    }
+
+    #[test]
+    fn all_else_is_left_to_serde() {
+        let many = format!(r#"{{"tenant":"de","partner_ids":[{}"1"]}}"#, r#""1","#.repeat(LOOKUP_PARTNERS_MAX));
+        for body in [
+            "",
+            "{}",
+            r#"["de",null,["1"],null]"#,
+            r#"{"tenant":"de","partner_ids":[]}"#,
+            r#"{"tenant":"de","partner_ids":[],"partner_ids":["1"]}"#,
+            r#"{"tenant":"de","partner_ids":["1"],"partner_ids":["1"]}"#,
+            r#"{"tenant":"de","tenant":"de","partner_ids":["1"]}"#,
+            r#"{"tenant":"de","partner_ids":["1",]}"#,
+            r#"{"tenant":"de","partner_ids":["1"],}"#,
+            r#"{"tenant":"de","partner_ids":["1"]}x"#,
+            "{\"tenant\":\"de\",\"partner_ids\":[\"1\"]}\u{c}",
+            "{\"tenant\":\"d\ne\",\"partner_ids\":[\"1\"]}",
+            "{\"tenant\":\"de\n\",\"partner_ids\":[\"1\"]}",
+            "{\"tenant\":\"de\",\"partner_ids\":[\"1",
+            r#"{"tenant":"de","partner_ids":["1"],"district":null}"#,
+            r#"{"tenant":"de","partner_ids":["\u0031"]}"#,
+            r#"{"tenant":"de","partner_ids":[""]}"#,
+            r#"{"tenant":"de","partner_ids":[1]}"#,
+            r#"{"tenant":"de","partner_ids":["1"],"more":"x"}"#,
+            r#"{"tenant":"de"}"#,
+            &many,
+        ] {
+            assert_eq!(plain(body), None, "{body}");
+        }
+    }
+
+    proptest! {
+        /// Whatever is read in one pass is what serde would have read.
+        #[test]
+        fn one_pass_reads_what_serde_reads(
+            pieces in prop::collection::vec(
+                prop::sample::select(vec![
+                    "{", "}", "[", "]", ",", ":", "\"", "\\", " ", "\n", "\u{c}", "1", "null", "ü", "\"de\"", "\"1\"", "\"\"",
+                    "\"tenant\":\"de\"", "\"district\":\"a\"", "\"partner_ids\":[\"1\"]", "\"partner_ids\":[", "\"at\":",
+                ]),
+                0..12,
+            ),
+            framed in any::<bool>(),
+        ) {
+            let inner = pieces.concat();
+            let framed_text = format!("{{\"tenant\":\"de\",\"partner_ids\":[\"1\",\"2\"]{inner}}}");
+            let body = if framed { framed_text } else { inner };
+            if let Some(read) = plain(&body) {
+                prop_assert_eq!(read, serde(&body));
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! JSON by hand, for the answers that are long and asked for most. serde looks at every byte of a text by itself, to see
 //! whether it must be escaped; here a text is looked at as a whole, since hardly any has such bytes.
 
+use saltern_core::words::{self, Word};
 use serde::Serialize;
 use serde_json::Result;
 
@@ -26,14 +27,12 @@ impl Json {
         serde_json::to_writer(&mut self.0, &value)
     }
 
+    #[inline]
     pub(crate) fn text(&mut self, text: &str) -> Result<()> {
         if !is_plain(text) {
             return self.value(text);
         }
-        self.0.reserve(text.len() + 2);
-        self.0.push(b'"');
-        self.0.extend_from_slice(text.as_bytes());
-        self.0.push(b'"');
+        self.raw("\"").raw(text).raw("\"");
         Ok(())
     }
 
@@ -45,19 +44,17 @@ impl Json {
         if !(1..1_000_000_000).contains(&thousandths) || f64::from(thousandths) / 1000.0 != number {
             return self.value(number);
         }
-        let mut digits = [b'0'; 11];
-        let (mut left, mut at) = (thousandths, digits.len());
-        while left > 0 || at > digits.len() - 5 {
-            at -= 1;
-            if at == digits.len() - 4 {
-                digits[at] = b'.';
-                continue;
-            }
-            digits[at] = b'0' + u8::try_from(left % 10).unwrap_or(0);
-            left /= 10;
+        let (whole, decimals) = (thousandths / 1000, thousandths % 1000);
+        if whole >= 10 {
+            self.value(whole / 10)?;
         }
-        let zeroes = digits[digits.len() - 2..].iter().rev().take_while(|digit| **digit == b'0').count();
-        self.0.extend_from_slice(&digits[at..digits.len() - zeroes]);
+        let [ones, tenths, hundredths, last] =
+            [whole % 10, decimals / 100, decimals / 10 % 10, decimals % 10].map(|digit| b'0' + (digit & 0xf) as u8);
+        match (hundredths, last) {
+            (b'0', b'0') => self.0.extend_from_slice(&[ones, b'.', tenths]),
+            (_, b'0') => self.0.extend_from_slice(&[ones, b'.', tenths, hundredths]),
+            _ => self.0.extend_from_slice(&[ones, b'.', tenths, hundredths, last]),
+        }
         Ok(())
     }
 
@@ -68,9 +65,13 @@ impl Json {
         }
     }
 
-    pub(crate) fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&T, &mut Self) -> Result<()>) -> Result<()> {
+    pub(crate) fn list<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut write: impl FnMut(T, &mut Self) -> Result<()>,
+    ) -> Result<()> {
         self.raw("[");
-        for (i, item) in items.iter().enumerate() {
+        for (i, item) in items.into_iter().enumerate() {
             if i > 0 {
                 self.raw(",");
             }
@@ -82,25 +83,12 @@ impl Json {
 }
 
 fn is_plain(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    match (bytes.first_chunk(), bytes.last_chunk()) {
-        // Most ids: both words together are all of it.
-        (Some(first), Some(last)) if bytes.len() <= 2 * size_of::<u64>() => {
-            is_plain_word(*first) & is_plain_word(*last)
-        }
-        // Without a branch for each byte, so that many are looked at together.
-        _ => bytes.iter().fold(true, |plain, byte| plain & (*byte >= b' ') & (*byte != b'"') & (*byte != b'\\')),
-    }
+    words::is_free(text.as_bytes(), escaped)
 }
 
-/// Eight bytes as one number: what is subtracted borrows from a byte's highest bit only if the byte is too small.
-fn is_plain_word(word: [u8; 8]) -> bool {
-    const EACH: u64 = u64::from_le_bytes([1; 8]);
-    const HIGHEST: u64 = EACH << 7;
-    let word = u64::from_le_bytes(word);
-    let is_below = |word: u64, least: u8| word.wrapping_sub(EACH * u64::from(least)) & !word;
-    let is_one_of = |byte: u8| is_below(word ^ (EACH * u64::from(byte)), 1);
-    (is_below(word, b' ') | is_one_of(b'"') | is_one_of(b'\\')) & HIGHEST == 0
+/// What may not stand in a string as it is.
+pub(super) fn escaped(word: Word) -> u64 {
+    word.below(b' ') | word.is(b'"') | word.is(b'\\')
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod campaigns;
 mod incoming;
 mod json;
 mod outgoing;
+mod plain;
 mod tenants;
 mod upkeep;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use saltern_core::campaigns::{Area, DistrictId, Moment, Score};
+use saltern_core::campaigns::{Answer, Area, DistrictId, Moment, Score, Standing, decide};
 use saltern_core::ids::{PartnerId, TenantId};
 use saltern_store::StoreError;
 
@@ -119,18 +119,41 @@ impl From<StoreError> for LookupError {
     }
 }
 
-/// Both lists in the order of the question.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// Who of the partners is boosted: each of them once, in the order of the question.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Boosts {
-    pub boosts: Vec<Boosted>,
-    /// Whether these are boosted is not known (I8).
-    pub unread: Vec<PartnerId>,
+    pub(super) partners: Vec<PartnerId>,
+    /// Where was looked.
+    pub(super) areas: Vec<Area>,
+    /// Of each partner in each of the areas.
+    pub(super) standings: Vec<Standing>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Boosted {
-    pub partner: PartnerId,
+impl Boosts {
+    pub fn boosted(&self) -> impl Iterator<Item = Boosted<'_>> {
+        self.answers().filter_map(|(partner, answer)| match answer {
+            Answer::Boosted(winner) => {
+                Some(Boosted { partner, score: winner.score, area: self.areas.get(winner.place)? })
+            }
+            Answer::NotBoosted | Answer::Unread => None,
+        })
+    }
+
+    /// Whether these are boosted is not known (I8).
+    pub fn unread(&self) -> impl Iterator<Item = &PartnerId> {
+        self.answers().filter(|(_, answer)| *answer == Answer::Unread).map(|(partner, _)| partner)
+    }
+
+    fn answers(&self) -> impl Iterator<Item = (&PartnerId, Answer)> {
+        let standings = self.standings.chunks(self.areas.len());
+        self.partners.iter().zip(standings.map(|standings| decide(standings.iter().copied())))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Boosted<'a> {
+    pub partner: &'a PartnerId,
     pub score: Score,
     /// Whose boost it is.
-    pub area: Area,
+    pub area: &'a Area,
 }

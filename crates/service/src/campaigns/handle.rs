@@ -78,7 +78,7 @@ impl Campaigns {
     }
 
     /// Which of the partners are boosted in the area, now or at the time asked for.
-    pub async fn lookup(&self, query: &LookupQuery) -> Result<Boosts, LookupError> {
+    pub async fn lookup(&self, query: LookupQuery) -> Result<Boosts, LookupError> {
         self.inner.lookup(query).await
     }
 

@@ -63,6 +63,5 @@ pub(crate) async fn apply(campaigns: &Campaigns, event: &Value) -> &'static str 
 
 /// Partner, score and area of each boost.
 pub(crate) fn shown(boosts: &Boosts) -> Vec<(String, f64, String)> {
-    let show = |b: &saltern_service::campaigns::Boosted| (b.partner.to_string(), b.score.get(), b.area.to_string());
-    boosts.boosts.iter().map(show).collect()
+    boosts.boosted().map(|b| (b.partner.to_string(), b.score.get(), b.area.to_string())).collect()
 }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use saltern_core::campaigns::{
-    Area, Boost, BoostKey, Day, DaySet, DeadLetter, Look, Market, MarketModel, Moment, Schedule, Score, Slot, SlotName,
-    State, Terms, TimeOfDay, Window,
+    Area, Boost, BoostKey, BoostPartition, Day, DaySet, DeadLetter, Look, Market, MarketModel, Moment, Schedule, Score,
+    Slot, SlotName, Standing, State, Terms, TimeOfDay, Window,
 };
 use saltern_core::ids::{PartnerId, TenantId};
 use saltern_core::limits::BOOST_BATCH_MAX;
@@ -20,6 +20,7 @@ const BASE_MS: i64 = 1_763_200_000_000;
 /// Everything but the bound on dead letters, which depends on how the store was opened.
 pub async fn all(store: Arc<dyn CampaignStore>) {
     every_boost_comes_back(&*store).await;
+    standings_are_what_the_rows_come_to(&*store).await;
     look_alikes_are_boosts_of_their_own(&*store).await;
     the_highest_rank_stays(&*store).await;
     of_many_puts_at_once_the_highest_stays(Arc::clone(&store)).await;
@@ -81,6 +82,40 @@ pub async fn every_boost_comes_back(store: &dyn CampaignStore) {
     expected.extend(boosts.into_iter().rev().map(|boost| Look::Found(boost.into())));
     assert_eq!(look(store, &asked).await, expected);
     assert_eq!(look(store, &[]).await, []);
+}
+
+/// C4: told partner by partner and area by area, as the rows are when it is asked; of odd ids, too, and again after each put.
+pub async fn standings_are_what_the_rows_come_to(store: &dyn CampaignStore) {
+    let tenant = TenantId::new("standings").expect("a legal id");
+    let partitions =
+        ["BER-01", "a#*", "*"].map(|area| BoostPartition::new(&tenant, &Area::new(area).expect("an area")));
+    let partners = ["p1", "p#2", "p\0%", "nobody", "ein längerer Name 🧂 als andere"];
+    let partners = partners.map(|partner| PartnerId::new(partner).expect("a legal id"));
+    let market = Market::new(MarketModel::Zoned, "UTC", []).expect("a market");
+    let now = market.local_time(moment(BASE_MS));
+    let standings = async || {
+        let standings = store.standings(&partitions, &partners, &now, Consistency::Strong).await;
+        standings.expect("a read is answered")
+    };
+    let mut expected = vec![Standing::Idle; partitions.len() * partners.len()];
+    assert_eq!(standings().await, expected);
+    let ended_before = Window { starts_at: None, ends_at: Some(moment(BASE_MS)) };
+    let over = Schedule::new(DaySet::EVERY_DAY, Vec::new(), ended_before);
+    for (i, expected_here) in [(0, 1.5), (4, 2.5), (6, 3.5), (14, 4.5), (0, 5.5)] {
+        let key = partitions[i % partitions.len()].key(&partners[i / partitions.len()]);
+        let at = if expected[i] == Standing::Idle { 1 } else { 2 };
+        assert_eq!(put(store, &key, &active(expected_here, at)).await, BoostPut::Applied);
+        expected[i] = Standing::Active(Score::new(expected_here).expect("a score"));
+        assert_eq!(standings().await, expected);
+    }
+    let off = Boost { state: State::Active(Terms { schedule: over, ..terms(1.0) }), last_updated: moment(BASE_MS + 3) };
+    assert_eq!(put(store, &partitions[0].key(&partners[0]), &off).await, BoostPut::Applied);
+    assert_eq!(put(store, &partitions[2].key(&partners[4]), &ended(3)).await, BoostPut::Applied);
+    (expected[0], expected[14]) = (Standing::Idle, Standing::Idle);
+    assert_eq!(standings().await, expected);
+    let many: Vec<_> = (0..=BOOST_BATCH_MAX).map(|i| PartnerId::new(&i.to_string()).expect("a legal id")).collect();
+    assert!(store.standings(&partitions[..1], &many[1..], &now, Consistency::Eventual).await.is_ok());
+    assert!(store.standings(&partitions[..1], &many, &now, Consistency::Eventual).await.is_err());
 }
 
 /// I9: whatever characters ids hold, each has its own row.

@@ -14,8 +14,10 @@
 //!   oldest go first. To remove one that is not there changes nothing.
 
 use async_trait::async_trait;
-use saltern_core::campaigns::{Boost, BoostKey, DeadLetter, LetterNo, Look, Market};
-use saltern_core::ids::TenantId;
+use saltern_core::campaigns::{
+    Boost, BoostKey, BoostPartition, DeadLetter, LetterNo, LocalTime, Look, Market, Standing,
+};
+use saltern_core::ids::{PartnerId, TenantId};
 
 use crate::port::{Consistency, StoreError};
 
@@ -49,6 +51,20 @@ pub trait CampaignStore: Send + Sync + 'static {
 
     /// Reads boosts by exact key (C4). At most `BOOST_BATCH_MAX` keys, which differ.
     async fn boosts(&self, keys: &[BoostKey], consistency: Consistency) -> Result<Vec<Look>, StoreError>;
+
+    /// What the boosts of partners come to at some time, partner by partner and for each in the order of the partitions:
+    /// a read as `boosts` does it, for adapters that need not make keys and hand out rows for it.
+    async fn standings(
+        &self,
+        partitions: &[BoostPartition],
+        partners: &[PartnerId],
+        now: &LocalTime<'_>,
+        consistency: Consistency,
+    ) -> Result<Vec<Standing>, StoreError> {
+        let keys_of = |partner| partitions.iter().map(move |partition| partition.key(partner));
+        let looks = self.boosts(&partners.iter().flat_map(keys_of).collect::<Vec<_>>(), consistency).await?;
+        Ok(looks.iter().map(|look| look.standing(now)).collect())
+    }
 
     /// Writes a tenant's market if the one before it has the revision before it (C5).
     async fn put_market(&self, tenant: &TenantId, record: &MarketRecord) -> Result<MarketPut, StoreError>;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use fjall::Slice;
-use saltern_core::campaigns::{Boost, BoostKey, DeadLetter, LetterNo, Look};
-use saltern_core::ids::TenantId;
+use saltern_core::campaigns::{Boost, BoostKey, BoostPartition, DeadLetter, LetterNo, LocalTime, Look, Standing};
+use saltern_core::ids::{PartnerId, TenantId};
 use saltern_core::page::Order;
 
 use super::codec::{self, Damage};
@@ -73,7 +73,19 @@ impl CampaignStore for EmbeddedStore {
     async fn boosts(&self, keys: &[BoostKey], _: Consistency) -> Result<Vec<Look>, StoreError> {
         batch_fits(keys.len())?;
         self.check()?;
-        self.recent.look(keys, |key| self.look(key))
+        keys.iter().map(|key| self.look(key)).collect()
+    }
+
+    async fn standings(
+        &self,
+        partitions: &[BoostPartition],
+        partners: &[PartnerId],
+        now: &LocalTime<'_>,
+        _: Consistency,
+    ) -> Result<Vec<Standing>, StoreError> {
+        batch_fits(partners.len() * partitions.len())?;
+        self.check()?;
+        self.recent.look(partitions, partners, |look| look.standing(now), |key| self.look(key))
     }
 
     async fn put_market(&self, tenant: &TenantId, record: &MarketRecord) -> Result<MarketPut, StoreError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use saltern_baseline::campaign_v1::CampaignV1;
 use saltern_baseline::expansion::Expansion;
-use saltern_core::campaigns::{Answer, Boost, Look, Market, Moment, decide};
+use saltern_core::campaigns::{Boost, Market, Moment, Standing};
 use saltern_core::ids::{PartnerId, TenantId};
 use saltern_service::campaigns::{Campaigns, LookupQuery};
 use saltern_store::{CampaignStore, Store};
@@ -67,7 +67,7 @@ impl Design {
                     partners: search.partners.clone(),
                     at: Some(at),
                 };
-                campaigns.lookup(&query).await?.boosts.len()
+                campaigns.lookup(query).await?.boosted().count()
             }
             Self::Redis(rows) => rows.search(&search.partners, at).await?.len(),
             Self::Map(map) => map.search(&search.partners, at),
@@ -77,21 +77,18 @@ impl Design {
 
 /// The least that a lookup can be: the rows as they are, by the partner's id.
 pub(super) struct Map {
-    pub(super) rows: HashMap<PartnerId, Look>,
+    pub(super) rows: HashMap<PartnerId, Boost>,
     pub(super) market: Market,
 }
 
 impl Map {
     pub(super) fn new(rows: impl Iterator<Item = (PartnerId, Boost)>, market: Market) -> Self {
-        Self { rows: rows.map(|(partner, boost)| (partner, Look::Found(boost.into()))).collect(), market }
+        Self { rows: rows.collect(), market }
     }
 
     fn search(&self, partners: &[PartnerId], at: Moment) -> usize {
         let now = self.market.local_time(at);
-        let boosted = |partner: &&PartnerId| {
-            let look = self.rows.get(*partner);
-            matches!(decide(look, &now), Answer::Boosted(_))
-        };
-        partners.iter().filter(boosted).count()
+        let standings = partners.iter().filter_map(|partner| Some(self.rows.get(partner)?.standing(&now)));
+        standings.filter(|standing| matches!(standing, Standing::Active(_))).count()
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use saltern_baseline::boost_text;
-use saltern_core::campaigns::{Answer, Boost, Look, Market, Moment, Score, decide};
+use saltern_core::campaigns::{Boost, Market, Moment, Score, Standing};
 use saltern_core::ids::PartnerId;
 
 use super::resp::{Connection, Reply};
@@ -97,9 +97,8 @@ impl RedisRows {
         let mut found = Vec::with_capacity(partners.len());
         for (partner, text) in partners.iter().zip(texts) {
             let Some(text) = text else { continue };
-            let look = Look::Found(boost_text::decode(&text).context("not a boost")?.into());
-            if let Answer::Boosted(winner) = decide([&look], &now) {
-                found.push((partner, winner.score));
+            if let Standing::Active(score) = boost_text::decode(&text).context("not a boost")?.standing(&now) {
+                found.push((partner, score));
             }
         }
         Ok(found)

@@ -1,5 +1,10 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use fjall::{Database, KeyspaceCreateOptions, PersistMode};
-use saltern_core::campaigns::{Area, Boost, BoostKey, DeadLetter, Look, Moment, State};
+use saltern_core::campaigns::{
+    Area, Boost, BoostKey, BoostPartition, DaySet, DeadLetter, Look, Market, MarketModel, Moment, Schedule, Score,
+    Standing, State, Terms, Window,
+};
 use saltern_core::ids::{PartnerId, TenantId};
 
 use super::durability::copy;
@@ -28,9 +33,24 @@ async fn dead_letters_are_bounded_and_go_on_after_a_restart() {
     assert_eq!(after[0].0.0, before[0].0.0 + 1);
 }
 
-fn key(partner: u32) -> BoostKey {
-    let (tenant, partner) = (TenantId::new("de").unwrap(), PartnerId::new(&partner.to_string()).unwrap());
-    BoostKey::new(&tenant, &Area::Wildcard, &partner)
+fn partition() -> BoostPartition {
+    BoostPartition::new(&TenantId::new("de").unwrap(), &Area::Wildcard)
+}
+
+fn partner(i: u32) -> PartnerId {
+    PartnerId::new(&i.to_string()).unwrap()
+}
+
+fn key(i: u32) -> BoostKey {
+    partition().key(&partner(i))
+}
+
+async fn standing(store: &EmbeddedStore, i: u32) -> Result<Standing, StoreError> {
+    let market = Market::new(MarketModel::Wildcard, "UTC", []).unwrap();
+    let now = market.local_time(Moment::from_ms(0).unwrap());
+    let standings = store.standings(&[partition()], &[partner(i)], &now, Consistency::Strong).await?;
+    let [standing] = standings[..] else { panic!("{standings:?}") };
+    Ok(standing)
 }
 
 fn boost(ms: i64) -> Boost {
@@ -62,8 +82,10 @@ async fn damaged_bytes_are_told() {
     plant(&store, physical::Space::Campaigns, physical::boost_key(&key(1)), b"\x06").await;
     let damaged = |error: Option<StoreError>| assert!(matches!(error, Some(StoreError::Damaged(_))), "{error:?}");
     damaged(store.boosts(&[key(1)], Consistency::Strong).await.err());
+    damaged(standing(&store, 1).await.err());
     damaged(store.put_boost(&key(1), &boost(1)).await.err());
     assert_eq!(store.boosts(&[key(2)], Consistency::Strong).await.unwrap(), [Look::Absent]);
+    assert_eq!(standing(&store, 2).await.unwrap(), Standing::Idle);
 }
 
 /// A folder of the format before campaigns: opened, it has them, and its messages are as they were.
@@ -93,18 +115,19 @@ async fn a_folder_without_campaigns_gets_them() {
 /// C4: what is remembered of a boost is never older than the last put that was answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn a_lookup_sees_every_put_that_was_answered_before_it() {
-    const PUTS: i64 = 300;
+    const PUTS: u32 = 300;
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()));
-    let answered = Arc::new(std::sync::atomic::AtomicI64::new(0));
-    let read = |store: Arc<EmbeddedStore>, answered: Arc<std::sync::atomic::AtomicI64>| async move {
+    let answered = Arc::new(AtomicU32::new(0));
+    let read = |store: Arc<EmbeddedStore>, answered: Arc<AtomicU32>| async move {
         loop {
-            let least = answered.load(std::sync::atomic::Ordering::SeqCst);
-            let seen = match store.boosts(&[key(1)], Consistency::Strong).await.unwrap().remove(0) {
-                Look::Found(boost) => boost.last_updated.as_ms(),
-                _ => 0,
+            let least = answered.load(Ordering::SeqCst);
+            let seen = match standing(&store, 1).await.unwrap() {
+                Standing::Active(score) => score.get(),
+                Standing::Idle => 0.0,
+                Standing::Unread => panic!("unread"),
             };
-            assert!(seen >= least, "saw {seen} after {least}");
+            assert!(seen >= f64::from(least), "saw {seen} after {least}");
             if least == PUTS {
                 return;
             }
@@ -112,9 +135,12 @@ async fn a_lookup_sees_every_put_that_was_answered_before_it() {
         }
     };
     let readers: Vec<_> = (0..2).map(|_| tokio::spawn(read(Arc::clone(&store), Arc::clone(&answered)))).collect();
-    for ms in 1..=PUTS {
-        assert_eq!(store.put_boost(&key(1), &boost(ms)).await.unwrap(), BoostPut::Applied);
-        answered.store(ms, std::sync::atomic::Ordering::SeqCst);
+    for i in 1..=PUTS {
+        let schedule = Schedule::new(DaySet::EVERY_DAY, Vec::new(), Window::default());
+        let terms = Terms { score: Score::new(f64::from(i)).unwrap(), schedule };
+        let boost = Boost { state: State::Active(terms), last_updated: Moment::from_ms(i64::from(i)).unwrap() };
+        assert_eq!(store.put_boost(&key(1), &boost).await.unwrap(), BoostPut::Applied);
+        answered.store(i, Ordering::SeqCst);
     }
     for reader in readers {
         reader.await.unwrap();
