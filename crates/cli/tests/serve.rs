@@ -56,6 +56,18 @@ async fn it_says_where_it_is_and_keeps_data_over_a_restart() {
     assert_eq!(server.wait().0.code(), Some(0));
 }
 
+/// Of several, the engine lets one spin while the others compact.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn one_thread_compacts() {
+    let folder = TempDir::new().unwrap();
+    let server = Server::start(&folder.path().join("data"));
+    let threads = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+    let names = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+    assert_eq!(names.filter(|name| name.trim_end() == "fjall:worker").count(), 1);
+    server.terminate();
+}
+
 #[test]
 fn a_taken_port_is_one_plain_line() {
     let folder = TempDir::new().unwrap();

@@ -66,8 +66,13 @@ impl Engine {
     }
 
     fn try_open(path: &Path, options: &EmbeddedOptions, probe: Arc<Probe>) -> fjall::Result<Self> {
-        let db =
-            Database::builder(path).cache_size(options.cache_bytes).max_cached_files(Some(OPEN_TABLES_MAX)).open()?;
+        // Of several workers the engine keeps the first free for flushes, which are rare here, and it spins as long as others
+        // compact.
+        let db = Database::builder(path)
+            .worker_threads(1)
+            .cache_size(options.cache_bytes)
+            .max_cached_files(Some(OPEN_TABLES_MAX))
+            .open()?;
         let base = KeyspaceCreateOptions::default;
         // A page is a few KiB of neighbours: larger blocks compress better and need fewer index entries.
         let rows = db.keyspace("rows", || base().data_block_size_policy(BlockSizePolicy::all(8 * 1_024)))?;
