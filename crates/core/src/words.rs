@@ -42,7 +42,8 @@ pub fn is_free(bytes: &[u8], marks: impl Fn(Word) -> u64) -> bool {
     let Some(last) = bytes.last_chunk() else { return marks(short(bytes)) == 0 };
     let (words, _) = bytes.as_chunks();
     // The last word may overlap the one before it.
-    words.iter().chain([last]).fold(0, |marked, word| marked | marks(Word(u64::from_le_bytes(*word)))) == 0
+    let marks = |word: &[u8; BYTES]| marks(Word(u64::from_le_bytes(*word)));
+    words.iter().fold(marks(last), |marked, word| marked | marks(word)) == 0
 }
 
 /// Where `marks` finds the first one. It must not mark spaces.
