@@ -60,7 +60,10 @@ impl BoostPartition {
 
     #[must_use]
     pub fn key(&self, partner: &PartnerId) -> BoostKey {
-        let sort = if is_plain(partner.as_str()) { partner.clone().into_text() } else { enc(partner.as_str()).into() };
+        let sort = match boost_sort(partner) {
+            Cow::Borrowed(_) => partner.clone().into_text(),
+            Cow::Owned(text) => text.into(),
+        };
         BoostKey { partition: self.0.clone(), sort }
     }
 }

@@ -33,7 +33,8 @@ impl Default for EmbeddedOptions {
 pub(super) const COMMIT_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// Values of one page of a query, as in DynamoDB.
 pub(super) const PAGE_BYTES_MAX: usize = 1_024 * 1_024;
-/// Decoded boosts kept in memory for lookups, about 30 MB of them; those not used of late go first.
+/// Decoded boosts kept in memory for lookups, about 30 MB of them, more if few share an area; those not used of
+/// late go first.
 pub(super) const BOOSTS_REMEMBERED_MAX: usize = 100_000;
 /// Well below the usual limit of 1,024 open files, which connections need too.
 pub(super) const OPEN_TABLES_MAX: usize = 256;
