@@ -61,7 +61,7 @@ pub fn position(bytes: &[u8], marks: impl Fn(Word) -> u64) -> Option<usize> {
 }
 
 fn place(marked: u64) -> usize {
-    marked.trailing_zeros() as usize / BYTES
+    (marked.trailing_zeros() / u8::BITS) as usize
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 
 use smol_str::SmolStr;
 
@@ -23,18 +22,10 @@ pub fn tenant_partition(tenant: &TenantId) -> String {
 
 /// Where the boost of a partner in an area lives: known without asking anything. Neither half holds a control character, so
 /// adapters may use one as a separator.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BoostKey {
     partition: SmolStr,
     sort: SmolStr,
-}
-
-/// The bytes alone, without the ends of both halves: a lookup hashes many of these.
-impl Hash for BoostKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write(self.partition.as_bytes());
-        state.write(self.sort.as_bytes());
-    }
 }
 
 /// Where the boosts of an area live, to make their keys from.
