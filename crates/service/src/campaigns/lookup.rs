@@ -1,10 +1,8 @@
 //! Lookups: exactly the keys that can hold an answer, in as few calls as possible.
 
 use std::collections::HashSet;
-use std::hash::BuildHasher as _;
 
 use futures_util::future::join_all;
-use lru::DefaultHasher;
 use saltern_core::campaigns::{Areas, BoostPartition, DistrictId, LocalTime, MarketModel, Standing};
 use saltern_core::ids::PartnerId;
 use saltern_core::limits::BOOST_BATCH_MAX;
@@ -16,6 +14,8 @@ use super::handle::Inner;
 
 /// Of 50 partners two share a place in one search of fourteen.
 const DISTINCT_PLACES: usize = 16 * 1024;
+/// Bits without a pattern.
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Inner {
     pub(super) async fn lookup(&self, query: LookupQuery) -> Result<Boosts, LookupError> {
@@ -120,12 +120,26 @@ fn areas(record: &MarketRecord, district: Option<DistrictId>) -> Result<Areas, M
     }
 }
 
+/// Of the first and the last eight bytes: ids that differ in neither are few, and then a set tells them apart.
+/// The map's hasher takes 2,500 instructions more for a search of 50.
+fn hash(id: &[u8]) -> u64 {
+    let word = |bytes: Option<&[u8; 8]>| bytes.map(|bytes| u64::from_le_bytes(*bytes));
+    let (first, last) = match word(id.first_chunk()).zip(word(id.last_chunk())) {
+        Some(ends) => ends,
+        None => (id.iter().fold(0, |hash, byte| hash << 8 | u64::from(*byte)), 0),
+    };
+    let product = u128::from(first ^ MIX) * u128::from(last ^ MIX.rotate_left(32));
+    #[expect(clippy::cast_possible_truncation, reason = "both halves count")]
+    let halves = (product as u64, (product >> 64) as u64);
+    halves.0 ^ halves.1
+}
+
 /// Whether it is plain that no partner is named twice, as in nearly every search: copies would share a place. So may others,
 /// by chance.
 fn are_distinct(partners: &[PartnerId]) -> bool {
-    let (hasher, mut taken) = (DefaultHasher::default(), [0_u64; DISTINCT_PLACES / 64]);
+    let mut taken = [0_u64; DISTINCT_PLACES / 64];
     partners.iter().all(|partner| {
-        let place = usize::try_from(hasher.hash_one(partner) % DISTINCT_PLACES as u64).unwrap_or(0);
+        let place = usize::try_from(hash(partner.as_str().as_bytes()) % DISTINCT_PLACES as u64).unwrap_or(0);
         let (word, bit) = (&mut taken[place / 64], 1 << (place % 64));
         let is_free = *word & bit == 0;
         *word |= bit;
@@ -136,7 +150,7 @@ fn are_distinct(partners: &[PartnerId]) -> bool {
 /// In the order in which they are first named.
 fn distinct(mut partners: Vec<PartnerId>) -> Vec<PartnerId> {
     if !are_distinct(&partners) {
-        let mut seen = HashSet::with_capacity_and_hasher(partners.len(), DefaultHasher::default());
+        let mut seen = HashSet::with_capacity_and_hasher(partners.len(), lru::DefaultHasher::default());
         partners.retain(|partner| seen.insert(partner.clone()));
     }
     partners
