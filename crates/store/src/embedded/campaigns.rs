@@ -41,12 +41,16 @@ impl Shelf {
 
 fn newest_letters(view: &View, limit: usize) -> impl Iterator<Item = Result<(Slice, Slice), StoreError>> {
     let (oldest, newest) = (letter_key(LetterNo(0)), letter_key(LetterNo(u64::MAX)));
-    let bounds = (Bound::Included(oldest), Bound::Included(newest));
+    let bounds = (Bound::Included(oldest.into()), Bound::Included(newest.into()));
     view.range(Space::Campaigns, bounds, Order::Descending, limit)
 }
 
-fn write(key: Slice, value: Option<Vec<u8>>, premise: Premise) -> Write {
-    Write { change: Change { space: Space::Campaigns, key, value: value.map(Slice::from) }, premise, found: None }
+fn put(key: Vec<u8>, value: &[u8], premise: Premise) -> Write {
+    Write { change: Change::put(Space::Campaigns, key, value), premise, found: None }
+}
+
+fn removal(key: Vec<u8>) -> Write {
+    Write { change: Change::removal(Space::Campaigns, key), premise: Premise::Nothing, found: None }
 }
 
 fn is_applied(verdicts: &[Verdict]) -> bool {
@@ -65,7 +69,7 @@ impl CampaignStore for EmbeddedStore {
     async fn put_boost(&self, key: &BoostKey, boost: &Boost) -> Result<BoostPut, StoreError> {
         let key = boost_key(key);
         let found = Some(self.view.look(Space::Campaigns, &key)?);
-        let put = Write { found, ..write(key, Some(codec::encode_boost(boost)), Premise::Outranks(boost.rank())) };
+        let put = Write { found, ..put(key, &codec::encode_boost(boost), Premise::Outranks(boost.rank())) };
         let applied = is_applied(&self.commit(vec![put]).await?);
         Ok(if applied { BoostPut::Applied } else { BoostPut::Stale })
     }
@@ -93,7 +97,7 @@ impl CampaignStore for EmbeddedStore {
             0 | 1 => Condition::Absent,
             revision => Condition::Version(revision - 1),
         };
-        let put = write(market_key(tenant), Some(codec::encode_market(record)), Premise::Row(condition));
+        let put = put(market_key(tenant), &codec::encode_market(record), Premise::Row(condition));
         let applied = is_applied(&self.commit(vec![put]).await?);
         Ok(if applied { MarketPut::Applied } else { MarketPut::Conflict })
     }
@@ -105,8 +109,8 @@ impl CampaignStore for EmbeddedStore {
 
     async fn add_dead_letter(&self, letter: &DeadLetter) -> Result<(), StoreError> {
         let (number, oldest) = self.shelf.take();
-        let mut writes = vec![write(letter_key(number), Some(codec::encode_letter(number, letter)), Premise::Nothing)];
-        writes.extend(oldest.map(|oldest| write(letter_key(oldest), None, Premise::Nothing)));
+        let mut writes = vec![put(letter_key(number), &codec::encode_letter(number, letter), Premise::Nothing)];
+        writes.extend(oldest.map(|oldest| removal(letter_key(oldest))));
         self.commit(writes).await.map(drop)
     }
 
@@ -117,6 +121,6 @@ impl CampaignStore for EmbeddedStore {
     }
 
     async fn remove_dead_letter(&self, number: LetterNo) -> Result<(), StoreError> {
-        self.commit(vec![write(letter_key(number), None, Premise::Nothing)]).await.map(drop)
+        self.commit(vec![removal(letter_key(number))]).await.map(drop)
     }
 }

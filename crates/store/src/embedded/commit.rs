@@ -1,12 +1,13 @@
 //! The one thread that writes. It judges every waiting request, syncs all of them at once, and then answers.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fjall::Slice;
-use lru::DefaultHasher;
+use hashbrown::DefaultHashBuilder;
+use hashbrown::hash_table::{Entry, HashTable};
 use saltern_core::campaigns::Rank;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -97,22 +98,35 @@ pub(super) struct Committer {
 #[derive(Default)]
 struct Batch {
     changes: Vec<Change>,
-    /// What later requests of the same batch must already see: the last change of each key.
-    last: HashMap<(Space, Slice), usize, DefaultHasher>,
+    /// What later requests of the same batch must already see: where the last change of each key is.
+    last: HashTable<usize>,
+    hasher: DefaultHashBuilder,
     bytes: usize,
     answers: Vec<(oneshot::Sender<Answer>, Answer)>,
 }
 
 impl Batch {
     fn push(&mut self, change: Change) {
-        self.bytes += change.key.len() + change.value.as_ref().map_or(0, |value| value.len());
-        self.last.insert((change.space, change.key.clone()), self.changes.len());
-        self.changes.push(change);
+        self.bytes += change.len();
+        let Self { changes, last, hasher, .. } = self;
+        let hash = |change: &Change| hasher.hash_one((change.space, change.key()));
+        let same_key = |place: &usize| is_same_key(&changes[*place], &change);
+        match last.entry(hash(&change), same_key, |place| hash(&changes[*place])) {
+            Entry::Occupied(mut place) => *place.get_mut() = changes.len(),
+            Entry::Vacant(vacant) => drop(vacant.insert(changes.len())),
+        }
+        changes.push(change);
     }
 
     fn get(&self, change: &Change) -> Option<&Change> {
-        self.last.get(&(change.space, change.key.clone())).and_then(|place| self.changes.get(*place))
+        let hash = self.hasher.hash_one((change.space, change.key()));
+        let place = self.last.find(hash, |place| is_same_key(&self.changes[*place], change))?;
+        Some(&self.changes[*place])
     }
+}
+
+fn is_same_key(a: &Change, b: &Change) -> bool {
+    (a.space, a.key()) == (b.space, b.key())
 }
 
 impl Committer {
@@ -206,16 +220,12 @@ impl Committer {
             let _ = request.answer.send(Err(failure.into()));
             return;
         }
-        let mut judged = Vec::with_capacity(request.writes.len());
-        for write in &request.writes {
-            judged.push(self.judge(write, batch));
-        }
-        let verdicts = judged.into_iter().collect::<Result<Vec<_>, _>>();
+        let verdicts: Answer = request.writes.iter().map(|write| self.judge(write, batch)).collect();
         if let Ok(verdicts) = &verdicts
             && verdicts.iter().all(|verdict| matches!(verdict, Verdict::Applied))
         {
             for Write { change, .. } in request.writes {
-                self.tops.written(change.space, &change.key);
+                self.tops.written(change.space, change.key());
                 batch.push(change);
             }
         }
@@ -227,12 +237,12 @@ impl Committer {
 
     fn judge(&mut self, write: &Write, batch: &Batch) -> Result<Verdict, StoreError> {
         let Write { change, premise, found } = write;
-        if premise.is_absent() && self.tops.proves_absent(&self.view, change.space, &change.key)? {
+        if premise.is_absent() && self.tops.proves_absent(&self.view, change.space, change.key())? {
             return Ok(Verdict::Applied);
         }
         let present = match batch.get(change) {
-            Some(earlier) => earlier.value.clone(),
-            None => self.view.confirm(change.space, &change.key, found.as_ref())?,
+            Some(earlier) => earlier.value().map(Slice::from),
+            None => self.view.confirm(change.space, change.key(), found.as_ref())?,
         };
         let holds = premise.holds(present.as_deref())?;
         Ok(if holds { Verdict::Applied } else { Verdict::Refused(present) })
@@ -251,8 +261,8 @@ impl Committer {
                 return;
             }
             let is_boost = |change: &&Change| change.space == Space::Campaigns;
-            let boosts: Vec<_> = batch.changes.iter().filter(is_boost).filter_map(|c| boost_of(&c.key)).collect();
-            self.view.fresh.apply(batch.changes);
+            let boosts: Vec<_> = batch.changes.iter().filter(is_boost).filter_map(|c| boost_of(c.key())).collect();
+            self.view.fresh.apply(&batch.changes);
             self.recent.forget(&boosts);
             self.metrics.committed(batch.answers.len(), began.elapsed());
         }

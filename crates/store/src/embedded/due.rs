@@ -4,7 +4,6 @@
 use std::ops::Bound;
 
 use async_trait::async_trait;
-use fjall::Slice;
 use saltern_core::ids::ConversationId;
 use saltern_core::key::{Key, PartitionKey, Place};
 use saltern_core::page::Order;
@@ -21,15 +20,15 @@ use crate::port::{Put, StoreError};
 /// Entries looked at in one call, whether or not they stand.
 const LOOKED_AT_MAX: usize = 10_000;
 
-fn entry(key: Slice, value: Option<Slice>) -> Write {
-    Write { change: Change { space: Space::Due, key, value }, premise: Premise::Nothing, found: None }
+fn write(change: Change) -> Write {
+    Write { change, premise: Premise::Nothing, found: None }
 }
 
 /// What a put adds to the index.
 pub(super) fn index(put: &Put) -> Option<Write> {
     let Record::Control(control) = &put.record else { return None };
     let key = due_key(control.archive.oldest_ms?, &put.key.partition);
-    Some(entry(key, Some(Slice::from(Vec::new()))))
+    Some(write(Change::put(Space::Due, key, &[])))
 }
 
 fn named(key: &[u8]) -> Result<(u64, ConversationId), Damage> {
@@ -47,14 +46,14 @@ impl Due for EmbeddedStore {
         self.check()?;
         let last = behind.and_then(|mark| mark.last.as_ref());
         let from = last.map_or(Bound::Unbounded, |(ms, conversation)| {
-            Bound::Excluded(due_key(*ms, &Key::control(conversation).partition))
+            Bound::Excluded(due_key(*ms, &Key::control(conversation).partition).into())
         });
         let mut page = DuePage { conversations: Vec::new(), resume: None };
         if last.is_some_and(|(ms, _)| *ms > oldest_ms_max) {
             return Ok(page);
         }
         let mut left_behind = Vec::new();
-        let later = oldest_ms_max.checked_add(1).map(|ms| due_key(ms, &PartitionKey::stored(String::new())));
+        let later = oldest_ms_max.checked_add(1).map(|ms| due_key(ms, &PartitionKey::stored(String::new())).into());
         let bounds = (from, later.map_or(Bound::Unbounded, Bound::Excluded));
         let entries = self.view.range(Space::Due, bounds, Order::Ascending, LOOKED_AT_MAX + 1);
         for (looked_at, found) in entries.enumerate() {
@@ -64,7 +63,7 @@ impl Due for EmbeddedStore {
                 Some(Record::Control(control)) if control.archive.oldest_ms == Some(oldest_ms) => {
                     page.conversations.push(conversation.clone());
                 }
-                _ => left_behind.push(entry(key, None)),
+                _ => left_behind.push(write(Change::removal(Space::Due, key.to_vec()))),
             }
             if page.conversations.len() >= limit || looked_at >= LOOKED_AT_MAX {
                 page.resume = Some(DueMark { shard: 0, last: Some((oldest_ms, conversation)) });

@@ -1,20 +1,23 @@
 //! What is in the log, in memory: as a hash table where keys are asked for by name, in order where ranges are.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasher as _;
 use std::mem;
 use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use fjall::Slice;
-use lru::DefaultHasher;
+use hashbrown::DefaultHashBuilder;
+use hashbrown::hash_table::{Entry, HashTable};
 use saltern_core::page::Order;
 
 use super::log::Change;
 use super::physical::{Space, partition_of, sort_of};
+use super::texts::{Place, Texts};
 
 /// What an entry, or the first of a partition, takes beside its bytes: about.
-const ENTRY_BYTES: usize = 96;
-const PARTITION_BYTES: usize = 400;
+const ENTRY_BYTES: usize = 40;
+const PARTITION_BYTES: usize = 200;
 
 /// `None` where a key was removed.
 type Value = Option<Slice>;
@@ -22,52 +25,82 @@ type Value = Option<Slice>;
 /// The changes of some segments of the log, the latest of each key.
 #[derive(Default)]
 pub(super) struct Layer {
-    rows: HashMap<Box<[u8]>, BTreeMap<u64, Value>, DefaultHasher>,
-    claims: HashMap<Slice, Value, DefaultHasher>,
+    /// Of rows, whose keys are told by where they stand, the values; of claims both.
+    texts: Texts,
+    rows: HashMap<Box<[u8]>, BTreeMap<u64, Place>, DefaultHashBuilder>,
+    claims: Claims,
     campaigns: BTreeMap<Slice, Value>,
     due: BTreeMap<Slice, Value>,
     bytes: usize,
 }
 
+/// Where claims are, by their keys.
+#[derive(Default)]
+struct Claims {
+    places: HashTable<(u64, Place)>,
+    hasher: DefaultHashBuilder,
+}
+
+impl Claims {
+    fn insert(&mut self, key: &[u8], place: Place, texts: &Texts) {
+        let hash = self.hasher.hash_one(key);
+        match self.places.entry(hash, |(_, place)| texts.get(*place).0 == key, |(hash, _)| *hash) {
+            Entry::Occupied(mut there) => there.get_mut().1 = place,
+            Entry::Vacant(free) => drop(free.insert((hash, place))),
+        }
+    }
+
+    fn get(&self, key: &[u8], texts: &Texts) -> Option<Place> {
+        let hash = self.hasher.hash_one(key);
+        self.places.find(hash, |(_, place)| texts.get(*place).0 == key).map(|(_, place)| *place)
+    }
+}
+
 impl Layer {
     /// With room for as many claims, which would otherwise be moved over and over while it grows.
     fn as_large_as(other: &Self) -> Self {
-        let claims = HashMap::with_capacity_and_hasher(other.claims.len(), DefaultHasher::default());
+        let claims = Claims { places: HashTable::with_capacity(other.claims.places.len()), ..Claims::default() };
         Self { claims, ..Self::default() }
     }
 
-    pub(super) fn insert(&mut self, change: Change) {
-        let Change { space, key, value } = change;
-        self.bytes += ENTRY_BYTES + key.len() + value.as_ref().map_or(0, |value| value.len());
-        match space {
+    pub(super) fn insert(&mut self, change: &Change) {
+        let (key, value) = (change.key(), change.value());
+        self.bytes += ENTRY_BYTES + change.len();
+        match change.space {
             Space::Rows => {
                 // Every key of this space is made of both.
-                let (Some(partition), Some(sort)) = (partition_of(&key), sort_of(&key)) else { return };
+                let (Some(partition), Some(sort)) = (partition_of(key), sort_of(key)) else { return };
+                let place = self.texts.push(&[], value);
                 if let Some(rows) = self.rows.get_mut(partition) {
-                    rows.insert(sort, value);
+                    rows.insert(sort, place);
                 } else {
                     self.bytes += PARTITION_BYTES + partition.len();
-                    self.rows.insert(partition.into(), BTreeMap::from([(sort, value)]));
+                    self.rows.insert(partition.into(), BTreeMap::from([(sort, place)]));
                 }
             }
             Space::Claims => {
-                self.claims.insert(key, value);
+                let place = self.texts.push(key, value);
+                self.claims.insert(key, place, &self.texts);
             }
             Space::Campaigns => {
-                self.campaigns.insert(key, value);
+                self.campaigns.insert(key.into(), value.map(Slice::from));
             }
             Space::Due => {
-                self.due.insert(key, value);
+                self.due.insert(key.into(), value.map(Slice::from));
             }
         }
     }
 
-    fn get(&self, space: Space, key: &[u8]) -> Option<&Value> {
+    fn value(&self, place: Place) -> Value {
+        self.texts.get(place).1.map(Slice::from)
+    }
+
+    fn get(&self, space: Space, key: &[u8]) -> Option<Value> {
         match space {
-            Space::Rows => self.rows.get(partition_of(key)?)?.get(&sort_of(key)?),
-            Space::Claims => self.claims.get(key),
-            Space::Campaigns => self.campaigns.get(key),
-            Space::Due => self.due.get(key),
+            Space::Rows => self.rows.get(partition_of(key)?)?.get(&sort_of(key)?).map(|place| self.value(*place)),
+            Space::Claims => self.claims.get(key, &self.texts).map(|place| self.value(place)),
+            Space::Campaigns => self.campaigns.get(key).cloned(),
+            Space::Due => self.due.get(key).cloned(),
         }
     }
 
@@ -86,15 +119,15 @@ impl Layer {
             Space::Rows => {
                 let mut partitions: Vec<_> = self.rows.iter().collect();
                 partitions.sort_unstable_by_key(|(partition, _)| *partition);
-                Box::new(partitions.into_iter().flat_map(|(partition, rows)| {
-                    let key = |sort: &u64| [partition, sort.to_be_bytes().as_slice()].concat().into();
-                    rows.iter().map(move |(sort, value)| (key(sort), value.clone()))
+                Box::new(partitions.into_iter().flat_map(move |(partition, rows)| {
+                    let key = move |sort: &u64| [partition, sort.to_be_bytes().as_slice()].concat().into();
+                    rows.iter().map(move |(sort, place)| (key(sort), self.value(*place)))
                 }))
             }
             Space::Claims => {
-                let mut claims: Vec<_> = self.claims.iter().collect();
+                let mut claims: Vec<_> = self.claims.places.iter().map(|(_, place)| self.texts.get(*place)).collect();
                 claims.sort_unstable_by_key(|(key, _)| *key);
-                Box::new(claims.into_iter().map(owned))
+                Box::new(claims.into_iter().map(|(key, value)| (key.into(), value.map(Slice::from))))
             }
             Space::Campaigns => Box::new(self.campaigns.iter().map(owned)),
             Space::Due => Box::new(self.due.iter().map(owned)),
@@ -151,14 +184,14 @@ impl Fresh {
 
     pub(super) fn get(&self, space: Space, key: &[u8]) -> Said {
         let layers = self.read();
-        let value = layers.all().find_map(|layer| layer.get(space, key)).cloned();
+        let value = layers.all().find_map(|layer| layer.get(space, key));
         Said { value, moved: layers.moved }
     }
 
     /// Makes changes visible.
-    pub(super) fn apply(&self, changes: impl IntoIterator<Item = Change>) {
+    pub(super) fn apply(&self, changes: &[Change]) {
         let mut layers = self.write();
-        changes.into_iter().for_each(|change| layers.active.insert(change));
+        changes.iter().for_each(|change| layers.active.insert(change));
     }
 
     /// What has come in and is not yet set apart to be moved.
@@ -200,8 +233,9 @@ impl Fresh {
         limit: usize,
     ) -> Part<u64> {
         let layers = self.read();
-        let maps: Vec<_> = layers.all().filter_map(|layer| layer.rows.get(partition)).collect();
-        part(&maps, bounds, order, limit)
+        let maps = layers.all().filter_map(|layer| Some((layer, layer.rows.get(partition)?)));
+        let (layers, maps): (Vec<_>, Vec<_>) = maps.unzip();
+        part(&maps, bounds, order, limit, |map, place| layers[map].value(*place))
     }
 
     /// A range of a space whose keys are in order here.
@@ -214,16 +248,17 @@ impl Fresh {
     ) -> Part<Slice> {
         let layers = self.read();
         let maps: Vec<_> = layers.all().filter_map(|layer| layer.in_order(space)).collect();
-        part(&maps, bounds, order, limit)
+        part(&maps, bounds, order, limit, |_, value| value.clone())
     }
 }
 
-/// The first entries of several maps, of which the first is the newest.
-fn part<K: Ord + Clone>(
-    maps: &[&BTreeMap<K, Value>],
+/// The first entries of several maps, of which the first is the newest. `value` is told by which map and what is there.
+fn part<K: Ord + Clone, V>(
+    maps: &[&BTreeMap<K, V>],
     bounds: impl RangeBounds<K> + Clone,
     order: Order,
     limit: usize,
+    value: impl Fn(usize, &V) -> Value,
 ) -> Part<K> {
     let mut entries: Vec<(K, Value)> = Vec::new();
     let mut ranges: Vec<_> = maps.iter().map(|map| map.range(bounds.clone())).collect();
@@ -236,16 +271,16 @@ fn part<K: Ord + Clone>(
             Order::Descending => first.max(),
         };
         let Some(first) = first.cloned() else { return Part { entries, is_cut: false } };
-        let mut value = None;
-        for (head, range) in heads.iter_mut().zip(&mut ranges) {
+        let mut newest = None;
+        for (map, (head, range)) in heads.iter_mut().zip(&mut ranges).enumerate() {
             if let Some((_, found)) = head.take_if(|(key, _)| **key == first) {
-                value.get_or_insert(found);
+                newest.get_or_insert((map, found));
                 *head = step(range, order);
             }
         }
-        let value = value.cloned().flatten();
-        present += usize::from(value.is_some());
-        entries.push((first, value));
+        let newest = newest.and_then(|(map, found)| value(map, found));
+        present += usize::from(newest.is_some());
+        entries.push((first, newest));
     }
     Part { entries, is_cut: true }
 }

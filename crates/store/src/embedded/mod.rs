@@ -22,6 +22,7 @@ mod recent;
 mod scan;
 mod size;
 mod store;
+mod texts;
 mod tops;
 mod view;
 

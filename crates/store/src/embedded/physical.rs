@@ -1,6 +1,5 @@
 //! Where a row lives in the engine. What stands here is persisted.
 
-use fjall::Slice;
 use saltern_core::campaigns::{BoostKey, DEAD_LETTERS_PARTITION, LetterNo, TENANT_SORT, tenant_partition};
 use saltern_core::ids::TenantId;
 use saltern_core::key::{Key, PartitionKey};
@@ -46,16 +45,25 @@ impl Space {
     }
 }
 
-pub(super) fn physical_key(key: &Key) -> Slice {
-    let mut bytes = partition_prefix(&key.partition);
+pub(super) fn physical_key(key: &Key) -> Vec<u8> {
+    key_with_room(key, 0)
+}
+
+/// With room for so many bytes behind it.
+pub(super) fn key_with_room(key: &Key, room: usize) -> Vec<u8> {
+    let mut bytes = prefix_with_room(&key.partition, size_of::<u64>() + room);
     bytes.extend_from_slice(&key.sort.to_be_bytes());
-    bytes.into()
+    bytes
 }
 
 /// What the physical keys of a partition begin with, and no others.
 pub(super) fn partition_prefix(partition: &PartitionKey) -> Vec<u8> {
+    prefix_with_room(partition, 0)
+}
+
+fn prefix_with_room(partition: &PartitionKey, room: usize) -> Vec<u8> {
     let partition = partition.as_str().as_bytes();
-    let mut bytes = Vec::with_capacity(partition.len() + 1 + size_of::<u64>());
+    let mut bytes = Vec::with_capacity(partition.len() + 1 + room);
     bytes.extend_from_slice(partition);
     bytes.push(SEPARATOR);
     bytes
@@ -72,8 +80,8 @@ pub(super) fn sort_of(physical: &[u8]) -> Option<u64> {
 }
 
 /// In the order of time.
-pub(super) fn due_key(oldest_ms: u64, control: &PartitionKey) -> Slice {
-    [oldest_ms.to_be_bytes().as_slice(), control.as_str().as_bytes()].concat().into()
+pub(super) fn due_key(oldest_ms: u64, control: &PartitionKey) -> Vec<u8> {
+    [oldest_ms.to_be_bytes().as_slice(), control.as_str().as_bytes()].concat()
 }
 
 pub(super) fn due_parts(key: &[u8]) -> Option<(u64, &[u8])> {
@@ -81,8 +89,8 @@ pub(super) fn due_parts(key: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_be_bytes(*oldest_ms), control))
 }
 
-pub(super) fn boost_key(key: &BoostKey) -> Slice {
-    [key.partition().as_bytes(), &[SEPARATOR], key.sort().as_bytes()].concat().into()
+pub(super) fn boost_key(key: &BoostKey) -> Vec<u8> {
+    [key.partition().as_bytes(), &[SEPARATOR], key.sort().as_bytes()].concat()
 }
 
 /// What `boost_key` made this of, if it did.
@@ -91,15 +99,15 @@ pub(super) fn boost_of(physical: &[u8]) -> Option<BoostKey> {
     Some(BoostKey::stored(partition, sort))
 }
 
-pub(super) fn market_key(tenant: &TenantId) -> Slice {
+pub(super) fn market_key(tenant: &TenantId) -> Vec<u8> {
     let mut bytes = tenant_partition(tenant).into_bytes();
     bytes.push(SEPARATOR);
     bytes.extend_from_slice(TENANT_SORT.as_bytes());
-    bytes.into()
+    bytes
 }
 
-pub(super) fn letter_key(number: LetterNo) -> Slice {
-    [DEAD_LETTERS_PARTITION.as_bytes(), &[SEPARATOR], &number.0.to_be_bytes()].concat().into()
+pub(super) fn letter_key(number: LetterNo) -> Vec<u8> {
+    [DEAD_LETTERS_PARTITION.as_bytes(), &[SEPARATOR], &number.0.to_be_bytes()].concat()
 }
 
 #[cfg(test)]

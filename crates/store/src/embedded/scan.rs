@@ -55,7 +55,7 @@ impl Scan for EmbeddedStore {
         if behind.is_none() {
             self.settle().await?;
         }
-        let from = behind.map_or(Bound::Unbounded, |key| Bound::Excluded(physical_key(key)));
+        let from = behind.map_or(Bound::Unbounded, |key| Bound::Excluded(physical_key(key).into()));
         let space = behind.map_or(Space::Rows, |key| Space::of(&key.partition));
         let mut page = ScanPage { rows: Vec::new(), resume: None };
         let mut ended = self.scan_space(space, from, limit, &mut page)?;

@@ -9,7 +9,7 @@ use super::physical::{boost_key, physical_key};
 
 #[must_use]
 pub fn row_bytes(key: &Key, record: &Record) -> usize {
-    physical_key(key).len() + codec::encode(record).len()
+    codec::encode_behind(physical_key(key), record).len()
 }
 
 #[must_use]

@@ -22,7 +22,7 @@ use super::log::{Change, Log};
 use super::metrics::EmbeddedMetrics;
 use super::mover::Mover;
 use super::options::{EmbeddedOptions, PAGE_BYTES_MAX};
-use super::physical::{Space, partition_prefix, physical_key};
+use super::physical::{Space, key_with_room, partition_prefix, physical_key};
 use super::recent::Recent;
 use super::tops::Tops;
 use super::view::View;
@@ -53,7 +53,7 @@ impl EmbeddedStore {
         let path = folder;
         let folder = Folder::open(path)?;
         let mut layer = Layer::default();
-        let mut read_back = || Log::open(&folder.log(), |change| layer.insert(change));
+        let mut read_back = || Log::open(&folder.log(), |change| layer.insert(&change));
         let log = folder.has_log().then(&mut read_back).transpose().map_err(|damage| OpenError::log(path, damage))?;
         let engine = Engine::open(path, &folder.engine(), &options)?;
         let log = match log {
@@ -152,13 +152,13 @@ impl EmbeddedStore {
 
     /// All that can be done for a put before it is the commit thread's turn.
     fn prepare(&self, put: &Put) -> Result<Write, StoreError> {
-        let (space, key) = (Space::of(&put.key.partition), physical_key(&put.key));
+        let (space, key) = (Space::of(&put.key.partition), key_with_room(&put.key, codec::size_hint(&put.record)));
         let found = match space {
             Space::Claims => Some(self.view.look(space, &key)?),
             Space::Rows | Space::Campaigns | Space::Due => None,
         };
-        let value = Some(codec::encode(&put.record).into());
-        Ok(Write { change: Change { space, key, value }, premise: Premise::Row(put.condition), found })
+        let change = Change::joined(space, key.len(), codec::encode_behind(key, &put.record));
+        Ok(Write { change, premise: Premise::Row(put.condition), found })
     }
 
     pub(super) fn check(&self) -> Result<(), EngineFailure> {

@@ -3,7 +3,6 @@
 
 use std::num::NonZeroUsize;
 
-use fjall::Slice;
 use lru::LruCache;
 
 use super::physical::{Space, partition_of, sort_of};
@@ -23,7 +22,7 @@ impl Default for Tops {
 
 impl Tops {
     /// Whether the key lies beyond the end of its partition. Only rows lie in partitions worth remembering.
-    pub(super) fn proves_absent(&mut self, view: &View, space: Space, key: &Slice) -> Result<bool, StoreError> {
+    pub(super) fn proves_absent(&mut self, view: &View, space: Space, key: &[u8]) -> Result<bool, StoreError> {
         let (Space::Rows, Some(partition), Some(sort @ 1..)) = (space, partition_of(key), sort_of(key)) else {
             return Ok(false);
         };
@@ -35,7 +34,7 @@ impl Tops {
         Ok(sort > top)
     }
 
-    pub(super) fn written(&mut self, space: Space, key: &Slice) {
+    pub(super) fn written(&mut self, space: Space, key: &[u8]) {
         if let (Space::Rows, Some(partition), Some(sort)) = (space, partition_of(key), sort_of(key))
             && let Some(top) = self.0.peek_mut(partition)
         {

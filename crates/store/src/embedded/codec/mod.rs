@@ -62,8 +62,9 @@ pub(super) enum Damage {
     Archive(#[from] RefError),
 }
 
-pub(super) fn encode(record: &Record) -> Vec<u8> {
-    let mut out = Writer::with_capacity(size_hint(record));
+/// Writes a row behind what is there.
+pub(super) fn encode_behind(bytes: Vec<u8>, record: &Record) -> Vec<u8> {
+    let mut out = Writer::behind(bytes);
     match record {
         Record::Message(row) => {
             let kind = match &row.content {
@@ -87,7 +88,8 @@ pub(super) fn encode(record: &Record) -> Vec<u8> {
     out.finish()
 }
 
-fn size_hint(record: &Record) -> usize {
+/// About how many bytes a row takes, rather more than less.
+pub(super) fn size_hint(record: &Record) -> usize {
     const FIXED: usize = 64;
     match record {
         Record::Message(row) => {

@@ -5,6 +5,10 @@ use saltern_core::archive::ArchiveState;
 use super::*;
 use crate::samples::{archived, claim, control, moved, records, row};
 
+fn encode(record: &Record) -> Vec<u8> {
+    encode_behind(Vec::new(), record)
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

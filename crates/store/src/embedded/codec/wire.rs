@@ -9,6 +9,11 @@ impl Writer {
         Self(Vec::with_capacity(bytes))
     }
 
+    /// Goes on behind what is there.
+    pub(super) fn behind(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
     pub(super) fn head(&mut self, kind: u8, version: u64) {
         self.0.push(kind);
         self.number(version);

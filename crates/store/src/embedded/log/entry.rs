@@ -6,7 +6,6 @@
 //! ```
 //! Numbers are little-endian.
 
-use fjall::Slice;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::embedded::physical::Space;
@@ -16,12 +15,44 @@ const HEAD_BYTES: usize = 4 + 4 + 8 + 8;
 /// Added to the kind of a change that removes its key.
 const REMOVED: u8 = 0x80;
 
-/// A key and what it holds from now on; nothing, if it is removed.
+/// A key and what it holds from now on; nothing, if it is removed. One allocation for both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::embedded) struct Change {
     pub(in crate::embedded) space: Space,
-    pub(in crate::embedded) key: Slice,
-    pub(in crate::embedded) value: Option<Slice>,
+    /// The key, and behind it the value.
+    bytes: Vec<u8>,
+    key_bytes: usize,
+    is_removal: bool,
+}
+
+impl Change {
+    /// `bytes` are the key, as long as it is said to be, and the value.
+    pub(in crate::embedded) fn joined(space: Space, key_bytes: usize, bytes: Vec<u8>) -> Self {
+        Self { space, bytes, key_bytes, is_removal: false }
+    }
+
+    pub(in crate::embedded) fn put(space: Space, key: Vec<u8>, value: &[u8]) -> Self {
+        let (key_bytes, mut bytes) = (key.len(), key);
+        bytes.extend_from_slice(value);
+        Self::joined(space, key_bytes, bytes)
+    }
+
+    pub(in crate::embedded) fn removal(space: Space, key: Vec<u8>) -> Self {
+        Self { space, key_bytes: key.len(), bytes: key, is_removal: true }
+    }
+
+    pub(in crate::embedded) fn key(&self) -> &[u8] {
+        &self.bytes[..self.key_bytes]
+    }
+
+    pub(in crate::embedded) fn value(&self) -> Option<&[u8]> {
+        (!self.is_removal).then_some(&self.bytes[self.key_bytes..])
+    }
+
+    /// Of key and value.
+    pub(in crate::embedded) fn len(&self) -> usize {
+        self.bytes.len()
+    }
 }
 
 /// Writes a commit behind what is in `out`.
@@ -30,14 +61,12 @@ pub(super) fn encode(number: u64, changes: &[Change], out: &mut Vec<u8>) {
     out.extend_from_slice(MARK);
     out.resize(start + HEAD_BYTES, 0);
     for change in changes {
-        let kind = change.space.tag() | if change.value.is_none() { REMOVED } else { 0 };
-        let value = change.value.as_deref().unwrap_or_default();
-        out.push(kind);
+        out.push(change.space.tag() | if change.is_removal { REMOVED } else { 0 });
         // Both are bounded far below by the limits on ids and bodies.
-        out.extend_from_slice(&u16::try_from(change.key.len()).unwrap_or(u16::MAX).to_le_bytes());
-        out.extend_from_slice(&u32::try_from(value.len()).unwrap_or(u32::MAX).to_le_bytes());
-        out.extend_from_slice(&change.key);
-        out.extend_from_slice(value);
+        let value_bytes = change.bytes.len() - change.key_bytes;
+        out.extend_from_slice(&u16::try_from(change.key_bytes).unwrap_or(u16::MAX).to_le_bytes());
+        out.extend_from_slice(&u32::try_from(value_bytes).unwrap_or(u32::MAX).to_le_bytes());
+        out.extend_from_slice(&change.bytes);
     }
     let (head, payload) = out[start..].split_at_mut(HEAD_BYTES);
     let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
@@ -68,11 +97,10 @@ impl Found<'_> {
             let [kind] = take(&mut from)?;
             let key = usize::from(u16::from_le_bytes(take(&mut from)?));
             let value = usize::try_from(u32::from_le_bytes(take(&mut from)?)).ok()?;
-            let (key, rest) = from.split_at_checked(key)?;
-            let (value, rest) = rest.split_at_checked(value)?;
+            let (bytes, rest) = from.split_at_checked(key.checked_add(value)?)?;
             from = rest;
-            let value = (kind & REMOVED == 0).then(|| Slice::from(value));
-            changes.push(Change { space: Space::tagged(kind & !REMOVED)?, key: key.into(), value });
+            let (space, is_removal) = (Space::tagged(kind & !REMOVED)?, kind & REMOVED != 0);
+            changes.push(Change { space, bytes: bytes.to_vec(), key_bytes: key, is_removal });
         }
         Some(changes)
     }
@@ -112,10 +140,9 @@ mod tests {
     fn change() -> impl Strategy<Value = Change> {
         let space = proptest::sample::select(Space::ALL.to_vec());
         let bytes = || proptest::collection::vec(any::<u8>(), 0..40);
-        (space, bytes(), proptest::option::of(bytes())).prop_map(|(space, key, value)| Change {
-            space,
-            key: key.into(),
-            value: value.map(Slice::from),
+        (space, bytes(), proptest::option::of(bytes())).prop_map(|(space, key, value)| match value {
+            Some(value) => Change::put(space, key, &value),
+            None => Change::removal(space, key),
         })
     }
 
@@ -146,8 +173,8 @@ mod tests {
     #[test]
     fn commits_are_pinned() {
         let mut bytes = Vec::new();
-        let put = Change { space: Space::Claims, key: "k".into(), value: Some("vv".into()) };
-        let removal = Change { space: Space::Due, key: "d".into(), value: None };
+        let put = Change::put(Space::Claims, b"k".into(), b"vv");
+        let removal = Change::removal(Space::Due, b"d".into());
         encode(0x0102, &[put, removal], &mut bytes);
         let head = b"SLTB\x12\0\0\0\x02\x01\0\0\0\0\0\0";
         let changes = b"\x02\x01\0\x02\0\0\0kvv\x84\x01\0\0\0\0\0d";

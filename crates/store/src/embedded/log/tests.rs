@@ -1,11 +1,10 @@
-use fjall::Slice;
 use tempfile::TempDir;
 
 use super::*;
 use crate::embedded::physical::Space;
 
 fn change(i: u64) -> Change {
-    Change { space: Space::Rows, key: i.to_be_bytes().into(), value: Some(Slice::from(format!("value {i}").as_str())) }
+    Change::put(Space::Rows, i.to_be_bytes().into(), format!("value {i}").as_bytes())
 }
 
 /// A log in two segments, of three commits each.

@@ -97,7 +97,9 @@ async fn a_folder_without_campaigns_gets_them() {
         for name in ["rows", "claims"] {
             let keyspace = db.keyspace(name, KeyspaceCreateOptions::default).unwrap();
             for put in append(1).iter().filter(|put| (name == "claims") == matches!(put.record, Record::Claim(_))) {
-                keyspace.insert(physical::physical_key(&put.key), codec::encode(&put.record)).unwrap();
+                keyspace
+                    .insert(physical::physical_key(&put.key), codec::encode_behind(Vec::new(), &put.record))
+                    .unwrap();
             }
         }
         db.persist(PersistMode::SyncAll).unwrap();

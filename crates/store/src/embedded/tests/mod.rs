@@ -53,8 +53,8 @@ fn append(seq: u64) -> Vec<Put> {
 }
 
 /// Writes bytes that no codec would.
-async fn plant(store: &EmbeddedStore, space: physical::Space, key: fjall::Slice, value: &[u8]) {
-    let change = log::Change { space, key, value: Some(value.into()) };
+async fn plant(store: &EmbeddedStore, space: physical::Space, key: Vec<u8>, value: &[u8]) {
+    let change = log::Change::put(space, key, value);
     store.commit(vec![commit::Write { change, premise: commit::Premise::Nothing, found: None }]).await.unwrap();
 }
 
