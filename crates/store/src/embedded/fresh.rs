@@ -15,9 +15,10 @@ use super::log::Change;
 use super::physical::{Space, partition_of, sort_of};
 use super::texts::{Place, Texts};
 
-/// What an entry, or the first of a partition, takes beside its bytes: about.
-const ENTRY_BYTES: usize = 40;
-const PARTITION_BYTES: usize = 200;
+/// What an entry takes beside its bytes, in texts or with texts of its own, and what a partition takes: about.
+const PLACED_BYTES: usize = 40;
+const OWNED_BYTES: usize = 120;
+const PARTITION_BYTES: usize = 280;
 
 /// `None` where a key was removed.
 type Value = Option<Slice>;
@@ -65,7 +66,11 @@ impl Layer {
 
     pub(super) fn insert(&mut self, change: &Change) {
         let (key, value) = (change.key(), change.value());
-        self.bytes += ENTRY_BYTES + change.len();
+        self.bytes += change.len();
+        self.bytes += match change.space {
+            Space::Rows | Space::Claims => PLACED_BYTES,
+            Space::Campaigns | Space::Due => OWNED_BYTES,
+        };
         match change.space {
             Space::Rows => {
                 // Every key of this space is made of both.
