@@ -1,5 +1,8 @@
 //! Request bodies, bounded in size and time.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -54,6 +57,14 @@ pub(crate) struct Received<'a> {
     _room: SemaphorePermit<'a>,
 }
 
+impl Received<'_> {
+    /// Lets go of the bytes, for those who have made something else of them: the connection can use their memory for what it
+    /// reads next.
+    pub(crate) fn was_read(&mut self) {
+        self.bytes = Bytes::new();
+    }
+}
+
 /// The bytes of a JSON body.
 pub(crate) async fn read(request: Request, limits: Limits<'_>) -> Result<Received<'_>, Problem> {
     if media_type(request.headers())? != MediaType::Json {
@@ -64,7 +75,7 @@ pub(crate) async fn read(request: Request, limits: Limits<'_>) -> Result<Receive
     let room = limits.room.take(expected)?;
     let awaits_go_ahead = request.headers().contains_key(header::EXPECT);
     let mut body = request.into_body();
-    let reading = async {
+    let mut reading = pin!(async {
         match collect(&mut body, limits.bytes_max).await? {
             Some(bytes) => Ok(bytes),
             None => {
@@ -75,9 +86,13 @@ pub(crate) async fn read(request: Request, limits: Limits<'_>) -> Result<Receive
                 Err(Problem::new(Kind::PayloadTooLarge, detail))
             }
         }
-    };
+    });
     let timed_out = |_| Problem::new(Kind::RequestTimeout, "the body did not arrive in time; nothing was changed");
-    let bytes = tokio::time::timeout(limits.timeout, reading).await.map_err(timed_out)??;
+    // Most bodies come with their heads, and need no timer.
+    let bytes = match poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await {
+        Poll::Ready(read) => read?,
+        Poll::Pending => tokio::time::timeout(limits.timeout, reading).await.map_err(timed_out)??,
+    };
     Ok(Received { bytes, _room: room })
 }
 

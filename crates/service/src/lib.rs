@@ -3,6 +3,7 @@
 mod backoff;
 pub mod campaigns;
 pub mod conversations;
+mod deadline;
 mod patience;
 pub mod upkeep;
 pub mod verify;

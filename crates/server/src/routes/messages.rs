@@ -57,8 +57,9 @@ pub(crate) const APPEND_PROBLEMS: &[Kind] = &[
 pub(crate) async fn append(app: Arc<App>, request: Request) -> Answer {
     let conversation = path::conversation_id(request.uri())?;
     query::none(request.uri())?;
-    let body = app.read(request, BODY_BYTES_MAX).await?;
+    let mut body = app.read(request, BODY_BYTES_MAX).await?;
     let draft = body::parse::<NewMessage<'_>>(&body.bytes)?.draft().map_err(Problem::invalid)?;
+    body.was_read();
     let message_id = draft.message_id.clone();
     let appended = app.conversations.append(&conversation, draft).await?;
     let status = if appended.replayed { StatusCode::OK } else { StatusCode::CREATED };
@@ -89,8 +90,9 @@ pub(crate) const BATCH_PROBLEMS: &[Kind] =
 pub(crate) async fn append_batch(app: Arc<App>, request: Request) -> Answer {
     let conversation = path::conversation_id(request.uri())?;
     query::none(request.uri())?;
-    let body = app.read(request, BULK_BODY_BYTES_MAX).await?;
+    let mut body = app.read(request, BULK_BODY_BYTES_MAX).await?;
     let drafts = drafts(body::parse(&body.bytes)?)?;
+    body.was_read();
     let ids: Vec<_> = drafts.iter().map(|draft| draft.message_id.clone()).collect();
     let outcomes = app.conversations.append_batch(&conversation, drafts).await;
     let results = ids.iter().zip(outcomes).map(|(id, outcome)| match outcome {

@@ -7,10 +7,11 @@ use saltern_core::campaigns::{Areas, BoostPartition, DistrictId, LocalTime, Mark
 use saltern_core::ids::PartnerId;
 use saltern_core::limits::BOOST_BATCH_MAX;
 use saltern_store::{Consistency, MarketRecord, StoreError};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::api::{Boosts, CampaignError, LookupError, LookupQuery, MarketQuestion};
 use super::handle::Inner;
+use crate::deadline::by;
 
 /// Of 50 partners two share a place in one search of fourteen.
 const DISTINCT_PLACES: usize = 16 * 1024;
@@ -22,7 +23,7 @@ impl Inner {
         let began = Instant::now();
         let _permit = self.lookups.try_acquire().map_err(|_| LookupError::Overloaded)?;
         let deadline = began + self.config.lookup_deadline;
-        let market = timeout_at(deadline, self.known_market(&query.tenant)).await;
+        let market = by(deadline, self.known_market(&query.tenant)).await;
         let market = market.unwrap_or(Err(StoreError::Throttled))?;
         let Some(market) = market else { return Err(LookupError::UnknownTenant(query.tenant)) };
         let areas = areas(&market, query.district)?.list();
@@ -85,7 +86,7 @@ impl Inner {
         let keys = partners.len() * partitions.len();
         self.metrics.lookup_keys.inc_by(keys as u64);
         self.metrics.lookup_calls.inc_by(batches.len() as u64);
-        let read = |batch| timeout_at(deadline, self.store.standings(partitions, batch, now, Consistency::Eventual));
+        let read = |batch| by(deadline, self.store.standings(partitions, batch, now, Consistency::Eventual));
         let answers = join_all(batches.clone().map(read)).await;
         let mut round = Round { standings: Vec::with_capacity(keys), down: None };
         for (answer, batch) in answers.into_iter().zip(batches) {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use saltern_store::StoreError;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep};
 
 use super::handle::Inner;
+use crate::deadline::by;
 
 #[derive(Debug, thiserror::Error)]
 #[error("deadline passed")]
@@ -19,7 +20,7 @@ impl Inner {
     {
         let mut unknown = None;
         for attempt in 0.. {
-            let error = match timeout_at(deadline, call()).await {
+            let error = match by(deadline, call()).await {
                 Ok(Ok(value)) => return Ok(value),
                 Ok(Err(error)) => error,
                 Err(_) => StoreError::Unknown(Arc::new(DeadlinePassed)),

@@ -51,6 +51,7 @@ use self::rows::RowCache;
 use self::sealer::Watched;
 use self::unstoppable::Unstoppable;
 use crate::backoff::Jitter;
+use crate::deadline::by;
 
 /// Conversations that may be synced at once, so that a registry failover does not become a flood of reads.
 const SYNCS_MAX: usize = 64;
@@ -337,7 +338,7 @@ impl Conversations {
         let started = Instant::now();
         let _permit = self.inner.reads.try_acquire().map_err(|_| ReadError::Overloaded)?;
         let read = mortal(&self.inner.stop, read);
-        let timely = tokio::time::timeout_at(started + self.inner.config.read_deadline, read).await;
+        let timely = by(started + self.inner.config.read_deadline, read).await;
         let (result, shared) = timely.ok().flatten().ok_or(ReadError::Unavailable(None))?;
         if shared {
             self.inner.metrics.reads_coalesced.inc();

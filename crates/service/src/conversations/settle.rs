@@ -9,10 +9,11 @@ use saltern_core::seq::SeqNo;
 use saltern_registry::ThrottledRow;
 use saltern_store::{Consistency, Put, PutOutcome, Query, StoreError, query_all};
 use tokio::time::error::Elapsed;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep};
 
 use super::Inner;
 use super::known::Known;
+use crate::deadline::by;
 
 #[derive(Debug, thiserror::Error)]
 #[error("deadline passed")]
@@ -87,7 +88,7 @@ impl Inner {
     pub(super) async fn put(&self, known: &Known, put: &Put, deadline: Instant) -> Result<PutOutcome, StoreError> {
         let mut attempts = self.attempts(known, RowWrite::among(std::slice::from_ref(put)), deadline);
         loop {
-            let attempt = timeout_at(deadline, self.store.put(put)).await;
+            let attempt = by(deadline, self.store.put(put)).await;
             if let Some(settled) = attempts.judge(attempt).await {
                 return settled;
             }
@@ -102,7 +103,7 @@ impl Inner {
     ) -> Result<Vec<PutOutcome>, StoreError> {
         let mut attempts = self.attempts(known, RowWrite::among(puts), deadline);
         loop {
-            let attempt = timeout_at(deadline, self.store.put_all(puts)).await;
+            let attempt = by(deadline, self.store.put_all(puts)).await;
             if let Some(settled) = attempts.judge(attempt).await {
                 return settled;
             }
@@ -113,7 +114,7 @@ impl Inner {
     pub(super) async fn get(&self, known: &Known, key: &Key, deadline: Instant) -> Result<Option<Record>, StoreError> {
         let mut attempts = self.attempts(known, None, deadline);
         loop {
-            let attempt = timeout_at(deadline, self.store.get(std::slice::from_ref(key), Consistency::Strong)).await;
+            let attempt = by(deadline, self.store.get(std::slice::from_ref(key), Consistency::Strong)).await;
             if let Some(settled) = attempts.judge(attempt).await {
                 return settled.map(|mut found| found.pop().flatten());
             }
@@ -129,7 +130,7 @@ impl Inner {
     ) -> Result<Vec<(u64, Record)>, StoreError> {
         let mut attempts = self.attempts(known, None, deadline);
         loop {
-            let attempt = timeout_at(deadline, query_all(&*self.store, query)).await;
+            let attempt = by(deadline, query_all(&*self.store, query)).await;
             if let Some(settled) = attempts.judge(attempt).await {
                 return settled;
             }

@@ -42,7 +42,7 @@ impl Inner {
         deadline: Instant,
     ) -> Result<SeqNo, AppendError> {
         let conversation = &known.conversation;
-        while Instant::now() < deadline {
+        loop {
             match self.registry.tickets(conversation, request).await? {
                 Tickets::Issued { first, horizon } => {
                     self.extend_ahead(known, first.plus(request.count), horizon);
@@ -56,8 +56,10 @@ impl Inner {
                 }
                 Tickets::Absent => Box::pin(self.sync(known, request.count, deadline)).await?,
             }
+            if Instant::now() >= deadline {
+                return Err(AppendError::Unsettled(None));
+            }
         }
-        Err(AppendError::Unsettled(None))
     }
 
     /// Where a seq_no lives. A ticket is always below the durable horizon, so a layout that does not know is old.
