@@ -12,6 +12,7 @@ use hashbrown::hash_table::{Entry, HashTable};
 use saltern_core::page::Order;
 
 use super::log::Change;
+use super::options::PAGE_BYTES_MAX;
 use super::physical::{Space, partition_of, sort_of};
 use super::texts::{Place, Texts};
 
@@ -229,7 +230,7 @@ impl Fresh {
         layers.all().filter_map(|layer| Some(*layer.rows.get(partition)?.last_key_value()?.0)).max()
     }
 
-    /// Rows of one partition, at least so many that are there if there are so many.
+    /// Rows of one partition, at least so many that are there if there are so many, or a page full of bytes.
     pub(super) fn rows(
         &self,
         partition: &[u8],
@@ -240,7 +241,8 @@ impl Fresh {
         let layers = self.read();
         let maps = layers.all().filter_map(|layer| Some((layer, layer.rows.get(partition)?)));
         let (layers, maps): (Vec<_>, Vec<_>) = maps.unzip();
-        part(&maps, bounds, order, limit, |map, place| layers[map].value(*place))
+        let enough = Enough { present: limit, bytes: PAGE_BYTES_MAX };
+        part(&maps, bounds, order, enough, |map, place| layers[map].value(*place))
     }
 
     /// A range of a space whose keys are in order here.
@@ -253,8 +255,14 @@ impl Fresh {
     ) -> Part<Slice> {
         let layers = self.read();
         let maps: Vec<_> = layers.all().filter_map(|layer| layer.in_order(space)).collect();
-        part(&maps, bounds, order, limit, |_, value| value.clone())
+        part(&maps, bounds, order, Enough { present: limit, bytes: usize::MAX }, |_, value| value.clone())
     }
+}
+
+/// When a part may end before its range does.
+struct Enough {
+    present: usize,
+    bytes: usize,
 }
 
 /// The first entries of several maps, of which the first is the newest. `value` is told by which map and what is there.
@@ -262,14 +270,14 @@ fn part<K: Ord + Clone, V>(
     maps: &[&BTreeMap<K, V>],
     bounds: impl RangeBounds<K> + Clone,
     order: Order,
-    limit: usize,
+    enough: Enough,
     value: impl Fn(usize, &V) -> Value,
 ) -> Part<K> {
     let mut entries: Vec<(K, Value)> = Vec::new();
     let mut ranges: Vec<_> = maps.iter().map(|map| map.range(bounds.clone())).collect();
     let mut heads: Vec<_> = ranges.iter_mut().map(|range| step(range, order)).collect();
-    let mut present = 0;
-    while present < limit {
+    let (mut present, mut bytes) = (0, 0);
+    while present < enough.present && bytes < enough.bytes {
         let first = heads.iter().flatten().map(|(key, _)| *key);
         let first = match order {
             Order::Ascending => first.min(),
@@ -285,6 +293,7 @@ fn part<K: Ord + Clone, V>(
         }
         let newest = newest.and_then(|(map, found)| value(map, found));
         present += usize::from(newest.is_some());
+        bytes += newest.as_ref().map_or(0, |value| value.len());
         entries.push((first, newest));
     }
     Part { entries, is_cut: true }
@@ -294,5 +303,26 @@ fn step<I: DoubleEndedIterator>(range: &mut I, order: Order) -> Option<I::Item> 
     match order {
         Order::Ascending => range.next(),
         Order::Descending => range.next_back(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever asks for rows copies them, and takes no more than a page of them: the rest would be copied for nothing.
+    #[test]
+    fn rows_are_handed_out_by_the_page() {
+        let fresh = Fresh::default();
+        let key = |sort: u64| [b"c\0".as_slice(), &sort.to_be_bytes()].concat();
+        let rows: Vec<_> = (1..=10).map(|sort| Change::put(Space::Rows, key(sort), &[7; 300 * 1_024])).collect();
+        fresh.apply(&rows);
+        for (order, sorts) in [(Order::Ascending, [1, 2, 3, 4]), (Order::Descending, [10, 9, 8, 7])] {
+            let part = fresh.rows(b"c\0", 0..=u64::MAX, order, 10);
+            assert_eq!(part.entries.iter().map(|(sort, _)| *sort).collect::<Vec<_>>(), sorts);
+            assert!(part.is_cut);
+        }
+        let part = fresh.rows(b"c\0", 8..=u64::MAX, Order::Ascending, 10);
+        assert_eq!((part.entries.len(), part.is_cut), (3, false));
     }
 }

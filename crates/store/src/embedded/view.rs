@@ -63,7 +63,7 @@ impl View {
         Ok(fresh.max(last.as_deref().and_then(sort_of)))
     }
 
-    /// Rows of one partition, by their sort keys. Goes on for at least `limit` rows if there are so many.
+    /// Rows of one partition, by their sort keys. Goes on for at least `limit` rows if there are so many, or a page full of bytes.
     pub(super) fn rows(
         &self,
         partition: &[u8],
