@@ -15,3 +15,20 @@ pub(crate) async fn by<T>(deadline: Instant, work: impl Future<Output = T>) -> R
         Poll::Pending => timeout_at(deadline, work).await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_done_at_once_is_never_late_and_what_waits_is_cut_off() {
+        let now = Instant::now();
+        assert_eq!(by(now - Duration::from_secs(1), async { 7 }).await.ok(), Some(7));
+        let second = Duration::from_secs(1);
+        assert!(by(now + second, tokio::time::sleep(second / 2)).await.is_ok());
+        assert!(by(now + second, std::future::pending::<()>()).await.is_err());
+        assert_eq!(now.elapsed(), second);
+    }
+}
