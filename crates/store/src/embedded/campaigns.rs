@@ -10,7 +10,7 @@ use saltern_core::ids::{PartnerId, TenantId};
 use saltern_core::page::Order;
 
 use super::codec::{self, Damage};
-use super::commit::{Premise, Verdict, Write};
+use super::commit::{Premise, Write};
 use super::log::Change;
 use super::physical::{Space, boost_key, letter_key, market_key, sort_of};
 use super::store::EmbeddedStore;
@@ -46,15 +46,11 @@ fn newest_letters(view: &View, limit: usize) -> impl Iterator<Item = Result<(Sli
 }
 
 fn put(key: Vec<u8>, value: &[u8], premise: Premise) -> Write {
-    Write { change: Change::put(Space::Campaigns, key, value), premise, found: None }
+    Write::new(Change::put(Space::Campaigns, key, value), premise, None)
 }
 
 fn removal(key: Vec<u8>) -> Write {
-    Write { change: Change::removal(Space::Campaigns, key), premise: Premise::Nothing, found: None }
-}
-
-fn is_applied(verdicts: &[Verdict]) -> bool {
-    verdicts.iter().all(|verdict| matches!(verdict, Verdict::Applied))
+    Write::new(Change::removal(Space::Campaigns, key), Premise::Nothing, None)
 }
 
 impl EmbeddedStore {
@@ -69,8 +65,9 @@ impl CampaignStore for EmbeddedStore {
     async fn put_boost(&self, key: &BoostKey, boost: &Boost) -> Result<BoostPut, StoreError> {
         let key = boost_key(key);
         let found = Some(self.view.look(Space::Campaigns, &key)?);
-        let put = Write { found, ..put(key, &codec::encode_boost(boost), Premise::Outranks(boost.rank())) };
-        let applied = is_applied(&self.commit(vec![put]).await?);
+        let change = Change::put(Space::Campaigns, key, &codec::encode_boost(boost));
+        let put = Write::new(change, Premise::Outranks(boost.rank()), found);
+        let applied = self.commit(vec![put]).await?.iter().all(Write::is_applied);
         Ok(if applied { BoostPut::Applied } else { BoostPut::Stale })
     }
 
@@ -98,7 +95,7 @@ impl CampaignStore for EmbeddedStore {
             revision => Condition::Version(revision - 1),
         };
         let put = put(market_key(tenant), &codec::encode_market(record), Premise::Row(condition));
-        let applied = is_applied(&self.commit(vec![put]).await?);
+        let applied = self.commit(vec![put]).await?.iter().all(Write::is_applied);
         Ok(if applied { MarketPut::Applied } else { MarketPut::Conflict })
     }
 

@@ -41,10 +41,26 @@ pub(super) struct Request {
 }
 
 pub(super) struct Write {
-    pub(super) change: Change,
-    pub(super) premise: Premise,
+    change: Change,
+    premise: Premise,
     /// What the caller found there, if it looked.
-    pub(super) found: Option<Found>,
+    found: Option<Found>,
+    verdict: Verdict,
+}
+
+impl Write {
+    pub(super) fn new(change: Change, premise: Premise, found: Option<Found>) -> Self {
+        Self { change, premise, found, verdict: Verdict::Applied }
+    }
+
+    /// What the commit thread has said of it.
+    pub(super) fn verdict(&self) -> &Verdict {
+        &self.verdict
+    }
+
+    pub(super) fn is_applied(&self) -> bool {
+        matches!(self.verdict, Verdict::Applied)
+    }
 }
 
 /// What a write is conditional on.
@@ -76,7 +92,8 @@ pub(super) enum Verdict {
     Refused(Option<Slice>),
 }
 
-pub(super) type Answer = Result<Vec<Verdict>, StoreError>;
+/// The writes, each with its verdict. They go back to where they were made, because memory is let go of most cheaply there.
+pub(super) type Answer = Result<Vec<Write>, StoreError>;
 
 pub(super) struct Committer {
     pub(super) view: View,
@@ -97,32 +114,62 @@ pub(super) struct Committer {
 /// Judged requests on their way to disk.
 #[derive(Default)]
 struct Batch {
-    changes: Vec<Change>,
+    requests: Vec<Judged>,
     /// What later requests of the same batch must already see: where the last change of each key is.
-    last: HashTable<usize>,
+    last: HashTable<Place>,
     hasher: DefaultHashBuilder,
     bytes: usize,
-    answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+}
+
+struct Judged {
+    answer: oneshot::Sender<Answer>,
+    verdicts: Answer,
+    is_applied: bool,
+}
+
+impl Judged {
+    fn applied(&self) -> &[Write] {
+        self.verdicts.as_deref().ok().filter(|_| self.is_applied).unwrap_or_default()
+    }
+}
+
+/// Of a write in a batch.
+#[derive(Clone, Copy)]
+struct Place {
+    request: usize,
+    write: usize,
 }
 
 impl Batch {
-    fn push(&mut self, change: Change) {
-        self.bytes += change.len();
-        let Self { changes, last, hasher, .. } = self;
-        let hash = |change: &Change| hasher.hash_one((change.space, change.key()));
-        let same_key = |place: &usize| is_same_key(&changes[*place], &change);
-        match last.entry(hash(&change), same_key, |place| hash(&changes[*place])) {
-            Entry::Occupied(mut place) => *place.get_mut() = changes.len(),
-            Entry::Vacant(vacant) => drop(vacant.insert(changes.len())),
+    fn push(&mut self, request: Judged) {
+        self.requests.push(request);
+        let Self { requests, last, hasher, bytes } = self;
+        let request = requests.len() - 1;
+        let at = |place: Place| &requests[place.request].applied()[place.write].change;
+        let hash = |place: Place| hash(hasher, at(place));
+        for write in 0..requests[request].applied().len() {
+            let place = Place { request, write };
+            *bytes += at(place).len();
+            match last.entry(hash(place), |there| is_same_key(at(*there), at(place)), |there| hash(*there)) {
+                Entry::Occupied(mut there) => *there.get_mut() = place,
+                Entry::Vacant(free) => drop(free.insert(place)),
+            }
         }
-        changes.push(change);
     }
 
     fn get(&self, change: &Change) -> Option<&Change> {
-        let hash = self.hasher.hash_one((change.space, change.key()));
-        let place = self.last.find(hash, |place| is_same_key(&self.changes[*place], change))?;
-        Some(&self.changes[*place])
+        let at = |place: &Place| &self.requests[place.request].applied()[place.write].change;
+        self.last.find(hash(&self.hasher, change), |place| is_same_key(at(place), change)).map(at)
     }
+
+    /// What is to be written, in order.
+    fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.requests.iter().flat_map(Judged::applied).map(|write| &write.change)
+    }
+}
+
+fn hash(hasher: &DefaultHashBuilder, change: &Change) -> u64 {
+    hasher.hash_one((change.space, change.key()))
 }
 
 fn is_same_key(a: &Change, b: &Change) -> bool {
@@ -220,23 +267,23 @@ impl Committer {
             let _ = request.answer.send(Err(failure.into()));
             return;
         }
-        let verdicts: Answer = request.writes.iter().map(|write| self.judge(write, batch)).collect();
-        if let Ok(verdicts) = &verdicts
-            && verdicts.iter().all(|verdict| matches!(verdict, Verdict::Applied))
-        {
-            for Write { change, .. } in request.writes {
-                self.tops.written(change.space, change.key());
-                batch.push(change);
-            }
-        }
-        batch.answers.push((request.answer, verdicts));
+        let Request { mut writes, answer } = request;
+        let mut is_applied = true;
+        let judged: Result<(), StoreError> = writes.iter_mut().try_for_each(|write| {
+            write.verdict = self.judge(write, batch)?;
+            is_applied &= write.is_applied();
+            Ok(())
+        });
+        let request = Judged { answer, is_applied, verdicts: judged.map(|()| writes) };
+        request.applied().iter().for_each(|write| self.tops.written(write.change.space, write.change.key()));
+        batch.push(request);
         if batch.bytes >= COMMIT_BYTES_MAX {
             self.commit(std::mem::take(batch));
         }
     }
 
     fn judge(&mut self, write: &Write, batch: &Batch) -> Result<Verdict, StoreError> {
-        let Write { change, premise, found } = write;
+        let Write { change, premise, found, .. } = write;
         if premise.is_absent() && self.tops.proves_absent(&self.view, change.space, change.key())? {
             return Ok(Verdict::Applied);
         }
@@ -249,24 +296,24 @@ impl Committer {
     }
 
     fn commit(&mut self, batch: Batch) {
-        if !batch.changes.is_empty() {
+        if batch.bytes > 0 {
             let began = Instant::now();
-            if let Err(error) = self.log.commit(&batch.changes) {
+            if let Err(error) = self.log.commit(batch.changes()) {
                 let failure = EngineFailure::log(error);
                 let unknown = StoreError::Unknown(Arc::new(failure.clone()));
                 self.fail(failure);
-                for (answer, _) in batch.answers {
+                for Judged { answer, .. } in batch.requests {
                     let _ = answer.send(Err(unknown.clone()));
                 }
                 return;
             }
             let is_boost = |change: &&Change| change.space == Space::Campaigns;
-            let boosts: Vec<_> = batch.changes.iter().filter(is_boost).filter_map(|c| boost_of(c.key())).collect();
-            self.view.fresh.apply(&batch.changes);
+            let boosts: Vec<_> = batch.changes().filter(is_boost).filter_map(|c| boost_of(c.key())).collect();
+            self.view.fresh.apply(batch.changes());
             self.recent.forget(&boosts);
-            self.metrics.committed(batch.answers.len(), began.elapsed());
+            self.metrics.committed(batch.requests.len(), began.elapsed());
         }
-        for (answer, verdicts) in batch.answers {
+        for Judged { answer, verdicts, .. } in batch.requests {
             // A caller that has gone counts its write as unknown.
             let _ = answer.send(verdicts);
         }

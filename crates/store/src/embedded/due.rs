@@ -21,7 +21,7 @@ use crate::port::{Put, StoreError};
 const LOOKED_AT_MAX: usize = 10_000;
 
 fn write(change: Change) -> Write {
-    Write { change, premise: Premise::Nothing, found: None }
+    Write::new(change, Premise::Nothing, None)
 }
 
 /// What a put adds to the index.

@@ -195,9 +195,9 @@ impl Fresh {
     }
 
     /// Makes changes visible.
-    pub(super) fn apply(&self, changes: &[Change]) {
+    pub(super) fn apply<'a>(&self, changes: impl IntoIterator<Item = &'a Change>) {
         let mut layers = self.write();
-        changes.iter().for_each(|change| layers.active.insert(change));
+        changes.into_iter().for_each(|change| layers.active.insert(change));
     }
 
     /// What has come in and is not yet set apart to be moved.

@@ -138,13 +138,21 @@ impl EmbeddedStore {
     }
 
     async fn write(&self, puts: &[Put]) -> Result<Vec<PutOutcome>, StoreError> {
-        let mut writes = puts.iter().map(|put| self.prepare(put)).collect::<Result<Vec<_>, _>>()?;
+        let mut writes = Vec::with_capacity(puts.len() + 1);
+        for put in puts {
+            writes.push(self.prepare(put)?);
+        }
         writes.extend(puts.iter().filter_map(due::index));
-        self.commit(writes).await?.into_iter().take(puts.len()).map(outcome).collect()
+        let writes = self.commit(writes).await?;
+        let mut outcomes = Vec::with_capacity(puts.len());
+        for write in writes.iter().take(puts.len()) {
+            outcomes.push(outcome(write.verdict())?);
+        }
+        Ok(outcomes)
     }
 
     /// Hands writes to the commit thread, to be applied together or not at all.
-    pub(super) async fn commit(&self, writes: Vec<Write>) -> Result<Vec<Verdict>, StoreError> {
+    pub(super) async fn commit(&self, writes: Vec<Write>) -> Result<Vec<Write>, StoreError> {
         let (answer, wait) = oneshot::channel();
         self.send(Message::Write(Request { writes, answer })).await?;
         wait.await.unwrap_or_else(|_| Err(StoreError::Unknown(Arc::new(NoAnswer))))
@@ -158,7 +166,7 @@ impl EmbeddedStore {
             Space::Rows | Space::Campaigns | Space::Due => None,
         };
         let change = Change::joined(space, key.len(), codec::encode_behind(key, &put.record));
-        Ok(Write { change, premise: Premise::Row(put.condition), found })
+        Ok(Write::new(change, Premise::Row(put.condition), found))
     }
 
     pub(super) fn check(&self) -> Result<(), EngineFailure> {
@@ -182,7 +190,7 @@ impl Drop for EmbeddedStore {
     }
 }
 
-fn outcome(verdict: Verdict) -> Result<PutOutcome, StoreError> {
+fn outcome(verdict: &Verdict) -> Result<PutOutcome, StoreError> {
     Ok(match verdict {
         Verdict::Applied => PutOutcome::Applied,
         Verdict::Refused(row) => PutOutcome::Refused(row.as_deref().map(codec::decode).transpose()?),

@@ -56,7 +56,7 @@ impl Change {
 }
 
 /// Writes a commit behind what is in `out`.
-pub(super) fn encode(number: u64, changes: &[Change], out: &mut Vec<u8>) {
+pub(super) fn encode<'a>(number: u64, changes: impl IntoIterator<Item = &'a Change>, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(MARK);
     out.resize(start + HEAD_BYTES, 0);

@@ -98,7 +98,7 @@ impl Log {
     }
 
     /// Returns when the changes are on the disk.
-    pub(super) fn commit(&mut self, changes: &[Change]) -> io::Result<()> {
+    pub(super) fn commit<'a>(&mut self, changes: impl IntoIterator<Item = &'a Change>) -> io::Result<()> {
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_BYTES);
         entry::encode(self.next, changes, &mut self.buffer);

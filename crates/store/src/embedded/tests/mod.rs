@@ -55,7 +55,7 @@ fn append(seq: u64) -> Vec<Put> {
 /// Writes bytes that no codec would.
 async fn plant(store: &EmbeddedStore, space: physical::Space, key: Vec<u8>, value: &[u8]) {
     let change = log::Change::put(space, key, value);
-    store.commit(vec![commit::Write { change, premise: commit::Premise::Nothing, found: None }]).await.unwrap();
+    store.commit(vec![commit::Write::new(change, commit::Premise::Nothing, None)]).await.unwrap();
 }
 
 async fn append_all(store: &EmbeddedStore, seqs: impl Iterator<Item = u64>) {
