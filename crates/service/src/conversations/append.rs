@@ -16,6 +16,7 @@ use saltern_registry::TicketRequest;
 use saltern_store::{Condition, Put, PutOutcome, StoreError};
 use tokio::time::Instant;
 
+use super::fingerprint::Fingerprint;
 use super::known::Known;
 use super::sabotage::Sabotage;
 use super::{AppendError, Appended, Inner};
@@ -57,11 +58,12 @@ impl Inner {
     ) -> Result<Appended, AppendError> {
         let deadline = Instant::now() + self.config.append_deadline;
         let placing = Placing { inner: self, known, draft, deadline };
-        let entry = self.in_flight.enter(&known.conversation, &draft.message_id, deadline).await;
+        let message = placing.fingerprint();
+        let entry = self.in_flight.enter(message, deadline).await;
         let entry = entry.ok_or(AppendError::Unsettled(None))?;
         let claim = match after_another || entry.waited {
             true => Box::pin(placing.read_claim()).await?,
-            false => placing.earlier_claim().await?,
+            false => placing.earlier_claim(message).await?,
         };
         if let Some(claim) = claim {
             return Box::pin(placing.follow(claim)).await;
@@ -111,7 +113,7 @@ impl Inner {
         let placings: Vec<_> = drafts.iter().map(|draft| Placing { inner: self, known, draft, deadline }).collect();
         let mut reading = Vec::with_capacity(drafts.len());
         for placing in &placings {
-            reading.push(placing.earlier_claim());
+            reading.push(placing.earlier_claim(placing.fingerprint()));
         }
         let claims = join_all(reading).await;
         let fresh = || placings.iter().zip(&claims).filter(|(_, claim)| matches!(claim, Ok(None)));
@@ -144,6 +146,10 @@ enum Start {
 }
 
 impl Placing<'_> {
+    fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&self.known.conversation, &self.draft.message_id)
+    }
+
     fn claim(&self, seq: SeqNo) -> Claim {
         Claim { seq, digest: self.draft.digest }
     }
@@ -169,8 +175,8 @@ impl Placing<'_> {
     }
 
     /// The claim of a message that was sent before, as far as can be told without asking the store each time.
-    async fn earlier_claim(&self) -> Result<Option<Claim>, AppendError> {
-        match self.inner.recent.saw_before(&self.known.conversation, &self.draft.message_id) {
+    async fn earlier_claim(&self, message: Fingerprint) -> Result<Option<Claim>, AppendError> {
+        match self.inner.recent.saw_before(message) {
             true => Box::pin(self.read_claim()).await,
             false => Ok(None),
         }

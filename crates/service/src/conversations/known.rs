@@ -53,6 +53,11 @@ impl Known {
         self.facts().control.clone()
     }
 
+    /// A look at it, for those who need not keep it.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&ControlRecord) -> T) -> Option<T> {
+        self.facts().control.as_deref().map(look)
+    }
+
     /// Takes up a control record, unless a newer one is known; answers with the newer.
     pub(super) fn learn(&self, control: ControlRecord) -> Arc<ControlRecord> {
         let mut facts = self.facts();

@@ -4,6 +4,7 @@ mod api;
 mod append;
 mod archive;
 mod coalesce;
+mod fingerprint;
 mod history;
 mod in_flight;
 mod known;

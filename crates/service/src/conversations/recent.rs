@@ -1,10 +1,9 @@
 //! Messages seen lately: a hint that a message may be a retry, so that it looks for its claim before it takes a ticket.
 //! Being wrong costs a read, or a ticket; never more.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use saltern_core::ids::{ConversationId, MessageId};
+use super::fingerprint::Fingerprint;
 
 /// 2 MiB.
 const PLACES: usize = 1 << 18;
@@ -20,11 +19,8 @@ impl Default for Recent {
 
 impl Recent {
     /// Notes a message, and says whether it was the last one seen in its place.
-    pub(super) fn saw_before(&self, conversation: &ConversationId, message: &MessageId) -> bool {
-        let mut hasher = DefaultHasher::new();
-        (conversation, message).hash(&mut hasher);
-        let fingerprint = hasher.finish();
-        let place = usize::try_from(fingerprint % PLACES as u64).unwrap_or(0);
-        self.0[place].swap(fingerprint, Ordering::Relaxed) == fingerprint
+    pub(super) fn saw_before(&self, Fingerprint(message): Fingerprint) -> bool {
+        let place = usize::try_from(message % PLACES as u64).unwrap_or(0);
+        self.0[place].swap(message, Ordering::Relaxed) == message
     }
 }

@@ -64,7 +64,7 @@ impl Inner {
 
     /// Where a seq_no lives. A ticket is always below the durable horizon, so a layout that does not know is old.
     pub(super) async fn salt(&self, known: &Known, seq: SeqNo, deadline: Instant) -> Result<Salt, AppendError> {
-        if let Some(salt) = known.control().and_then(|c| c.layout.salt(seq)) {
+        if let Some(salt) = known.look(|c| c.layout.salt(seq)).flatten() {
             return Ok(salt);
         }
         let control = Box::pin(self.read_control(known, deadline)).await?;
@@ -101,10 +101,9 @@ impl Inner {
 
     /// Extends in the background when half of the lease is used up, so that appends need not wait for it.
     fn extend_ahead(self: &Arc<Self>, known: &Arc<Known>, next: SeqNo, horizon: SeqNo) {
-        let Some(control) = known.control() else { return };
         // It may have been extended since the ticket was issued.
-        let is_far = control.layout.horizon() > horizon || next.plus(control.lease / 2) < horizon;
-        if is_far || known.extending.swap(true, Ordering::Relaxed) {
+        let is_near = |c: &ControlRecord| c.layout.horizon() <= horizon && next.plus(c.lease / 2) >= horizon;
+        if !known.look(is_near).unwrap_or(false) || known.extending.swap(true, Ordering::Relaxed) {
             return;
         }
         let need = Need { next, count: 1, horizon, turns: known.turns() };
