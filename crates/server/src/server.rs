@@ -14,7 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tracing::{debug, warn};
@@ -23,6 +23,10 @@ use crate::app::{Readiness, Services};
 use crate::auth::ApiKey;
 use crate::interface::Interface;
 use crate::routes::interface;
+
+/// Connections that may wait to be accepted, as far as the system allows it. Of those that come at once beyond it, as clients do
+/// when a server is back, each would try again only after a second.
+const BACKLOG: u32 = 4_096;
 
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
@@ -89,7 +93,7 @@ impl Server {
             return Err(BindError::Open(address));
         }
         let failed = |source| BindError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let listener = listen(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let interface = Arc::new(interface(&config, services, ready, metrics));
         Ok(Self { listener, address, interface, config })
@@ -137,6 +141,14 @@ impl Server {
             connections.shutdown().await;
         }
     }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Else a server could not be started again while connections of the one before it are being let go.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// The next connection. Failures of a single one are passed over; when the process is out of file descriptors,
@@ -189,5 +201,24 @@ async fn serve(stream: TcpStream, interface: Arc<Interface>, idle_timeout: Durat
     };
     if let Err(error) = ended {
         debug!(%error, "connection ended early");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::try_join_all;
+
+    use super::*;
+
+    /// Nobody accepts meanwhile: who does not find room keeps trying, and the test does not end.
+    #[tokio::test]
+    async fn hundreds_may_wait_to_be_accepted() {
+        let allowed = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok();
+        let waiting = allowed.and_then(|most| most.trim().parse().ok()).unwrap_or(128).min(400);
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = try_join_all((0..waiting).map(|_| TcpStream::connect(address)));
+        let connections = tokio::time::timeout(Duration::from_secs(60), connections).await.unwrap().unwrap();
+        assert_eq!(connections.len(), waiting);
     }
 }
