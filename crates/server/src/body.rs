@@ -101,6 +101,14 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Proble
     Ok(value)
 }
 
+/// JSON that `plain` reads if it is of the usual shape, and serde whatever it is.
+pub(crate) fn parse_usual<'a, T: Deserialize<'a>>(
+    bytes: &'a [u8],
+    plain: impl FnOnce(&'a str) -> Option<T>,
+) -> Result<T, Problem> {
+    str::from_utf8(bytes).ok().and_then(plain).map_or_else(|| parse(bytes), Ok)
+}
+
 /// JSON that need not be an object.
 pub(crate) fn parse_any<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
     // As one text, so that the parser need not look at each string by itself. Where it is none, the parser says so best.
@@ -167,7 +175,8 @@ pub(crate) fn media_type(headers: &HeaderMap) -> Result<MediaType, Problem> {
     if text(header::CONTENT_ENCODING).is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
         return Err(Problem::new(Kind::UnsupportedMediaType, "content-encoding is not supported"));
     }
-    let is = |name: &str| content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(name);
+    let alone = || content_type.split(';').next().unwrap_or_default().trim();
+    let is = |name: &str| content_type == name || alone().eq_ignore_ascii_case(name);
     if is("application/json") {
         Ok(MediaType::Json)
     } else if is("application/x-ndjson") {

@@ -33,7 +33,17 @@ pub(crate) fn seq_no(uri: &Uri) -> Result<SeqNo, Problem> {
 }
 
 fn segment(uri: &Uri, index: usize) -> &str {
-    uri.path().split('/').nth(index).unwrap_or_default()
+    let mut rest = uri.path();
+    for _ in 0..index {
+        rest = split_at_slash(rest).1;
+    }
+    split_at_slash(rest).0
+}
+
+/// What is in front of the first slash, and what is behind it. Paths are short, so that nothing is quicker than to look.
+fn split_at_slash(path: &str) -> (&str, &str) {
+    let slash = path.bytes().position(|byte| byte == b'/');
+    slash.map_or((path, ""), |slash| (&path[..slash], &path[slash + 1..]))
 }
 
 /// Percent-decoding without leniency: a `%` is followed by two hex digits, and the result is UTF-8.

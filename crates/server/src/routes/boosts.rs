@@ -42,11 +42,7 @@ pub(crate) const QUERY_PROBLEMS: &[Kind] = &[
 pub(crate) async fn query(app: Arc<App>, request: Request) -> Answer {
     query::none(request.uri())?;
     let body = app.read(request, BODY_BYTES_MAX).await?;
-    let query = match str::from_utf8(&body.bytes).ok().and_then(BoostQuery::plain) {
-        Some(query) => query,
-        None => body::parse(&body.bytes)?,
-    };
-    let question = query.question().map_err(Problem::invalid)?;
+    let question = body::parse_usual(&body.bytes, BoostQuery::plain)?.question().map_err(Problem::invalid)?;
     let capacity = question.partners.len() * BOOST_BYTES + ENVELOPE_BYTES;
     let answer = app.campaigns.lookup(question).await?;
     written(StatusCode::OK, capacity, |json| BoostAnswer::write(&answer, json))

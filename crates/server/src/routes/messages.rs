@@ -58,7 +58,7 @@ pub(crate) async fn append(app: Arc<App>, request: Request) -> Answer {
     let conversation = path::conversation_id(request.uri())?;
     query::none(request.uri())?;
     let mut body = app.read(request, BODY_BYTES_MAX).await?;
-    let draft = body::parse::<NewMessage<'_>>(&body.bytes)?.draft().map_err(Problem::invalid)?;
+    let draft = body::parse_usual(&body.bytes, NewMessage::plain)?.draft().map_err(Problem::invalid)?;
     body.was_read();
     let message_id = draft.message_id.clone();
     let appended = app.conversations.append(&conversation, draft).await?;
@@ -69,7 +69,7 @@ pub(crate) async fn append(app: Arc<App>, request: Request) -> Answer {
         seq_no: appended.seq.get(),
         replayed: appended.replayed,
     };
-    json(status, &answer, ENVELOPE_BYTES)
+    written(status, ENVELOPE_BYTES, |json| answer.write(json))
 }
 
 pub(crate) const BATCH_PROBLEMS: &[Kind] =

@@ -11,6 +11,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
 
+use super::plain::Plain;
+
 /// A JSON object. Derived structs alone would also take an array of their fields' values.
 pub(crate) struct Object<T>(pub(crate) T);
 
@@ -60,7 +62,30 @@ pub(crate) struct NewMessage<'a> {
     timestamp: Option<Cow<'a, str>>,
 }
 
-impl NewMessage<'_> {
+impl<'a> NewMessage<'a> {
+    /// If it is of the usual shape.
+    pub(crate) fn plain(body: &'a str) -> Option<Self> {
+        let [mut message_id, mut sender_id, mut receiver_id, mut content, mut timestamp] = [None; 5];
+        Plain::new(body).object(|name, value| {
+            let field = match name {
+                "message_id" => &mut message_id,
+                "sender_id" => &mut sender_id,
+                "receiver_id" => &mut receiver_id,
+                "content" => &mut content,
+                "timestamp" => &mut timestamp,
+                _ => return None,
+            };
+            field.replace(value.string()?).is_none().then_some(())
+        })?;
+        Some(Self {
+            message_id: message_id?.into(),
+            sender_id: sender_id?.into(),
+            receiver_id: receiver_id.map(Cow::Borrowed),
+            content: content?.into(),
+            timestamp: timestamp.map(Cow::Borrowed),
+        })
+    }
+
     /// The message within the limits, or what breaks them, for people.
     pub(crate) fn draft(self) -> Result<Draft, String> {
         let named = |field: &'static str| move |e: IdError| format!("{field} {e}");
@@ -217,4 +242,76 @@ fn message_id_schema() -> Schema {
              most 64 bits.",
         ))
         .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const USUAL: &str = r#"{"message_id":"m","sender_id":"a","content":"hey"}"#;
+
+    fn plain(body: &str) -> Option<Result<Draft, String>> {
+        NewMessage::plain(body).map(NewMessage::draft)
+    }
+
+    fn serde(body: &str) -> Result<Draft, String> {
+        let Object(message) =
+            serde_json::from_str::<Object<NewMessage<'_>>>(body).map_err(|error| error.to_string())?;
+        message.draft()
+    }
+
+    #[test]
+    fn messages_of_the_usual_shape_are_read_in_one_pass() {
+        for body in [
+            USUAL,
+            r#"{"timestamp":"t","content":"","receiver_id":"b","sender_id":"a","message_id":"m"}"#,
+            "\n{ \"content\" : \"ü👩‍👩‍👧\" , \"message_id\":\"#\",\t\"sender_id\":\"a/b\"} \n",
+            r#"{"message_id":"","sender_id":"a","content":"hey"}"#,
+        ] {
+            assert_eq!(plain(body), Some(serde(body)), "{body}");
+        }
+    }
+
+    #[test]
+    fn all_other_messages_are_left_to_serde() {
+        let with = |more: &str| format!("{}{more}}}", &USUAL[..USUAL.len() - 1]);
+        for body in [
+            "{}".into(),
+            r#"["m","a",null,"hey",null]"#.into(),
+            USUAL.replace(r#""m""#, "7"),
+            USUAL.replace("hey", r"he\ny"),
+            USUAL.replace("hey", "he\ny"),
+            USUAL.replace(r#","content":"hey""#, ""),
+            with(r#","content":"hey""#),
+            with(r#","receiver_id":null"#),
+            with(r#","more":"x""#),
+            with(","),
+            format!("{USUAL}x"),
+        ] {
+            assert_eq!(plain(&body), None, "{body}");
+        }
+    }
+
+    proptest! {
+        /// Whatever is read in one pass is what serde would have read.
+        #[test]
+        fn one_pass_reads_the_message_that_serde_reads(
+            pieces in prop::collection::vec(
+                prop::sample::select(vec![
+                    "{", "}", ",", ":", "\"", "\\", " ", "\n", "\u{c}", "1", "null", "ü", "\"m\"", "\"\"", "\"sender_id\":\"a\"",
+                    "\"receiver_id\":\"b\"", "\"message_id\":", "\"content\":", "\"timestamp\":\"t\"",
+                ]),
+                0..12,
+            ),
+            framed in any::<bool>(),
+        ) {
+            let inner = pieces.concat();
+            let body = if framed { format!("{}{inner}}}", &USUAL[..USUAL.len() - 1]) } else { inner };
+            if let Some(read) = plain(&body) {
+                prop_assert_eq!(read, serde(&body));
+            }
+        }
+    }
 }

@@ -15,7 +15,7 @@ use super::json::Json;
 use crate::problem::{Problem, ProblemBody};
 
 /// An appended message's place.
-#[derive(Serialize, ToSchema)]
+#[derive(ToSchema)]
 pub(crate) struct Appended<'a> {
     pub(crate) conversation_id: &'a str,
     pub(crate) message_id: &'a str,
@@ -23,6 +23,16 @@ pub(crate) struct Appended<'a> {
     pub(crate) seq_no: u64,
     /// The message had been appended before.
     pub(crate) replayed: bool,
+}
+
+impl Appended<'_> {
+    pub(crate) fn write(&self, json: &mut Json) -> serde_json::Result<()> {
+        json.raw(r#"{"conversation_id":"#).text(self.conversation_id)?;
+        json.raw(r#","message_id":"#).text(self.message_id)?;
+        json.raw(r#","seq_no":"#).value(self.seq_no)?;
+        json.raw(if self.replayed { r#","replayed":true}"# } else { r#","replayed":false}"# });
+        Ok(())
+    }
 }
 
 /// One result for each message, in order.
