@@ -12,6 +12,7 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 use super::measure::Measured;
+use super::processors::Processors;
 use crate::http::{self, Sender};
 
 #[derive(Debug, Clone, Copy)]
@@ -29,15 +30,24 @@ impl Load {
     where
         G: FnMut() -> Request<Full<Bytes>> + Send + 'static,
     {
-        let all_connected = Arc::new(Barrier::new(self.connections as usize));
+        let all_connected = Arc::new(Barrier::new(self.connections as usize + 1));
         let mut clients = JoinSet::new();
         for connection in 0..self.connections {
             clients.spawn(self.client(requests(connection), Arc::clone(&all_connected)));
         }
+        // One that cannot connect keeps the others waiting: its error is what there is to tell.
         let mut total = Measured::default();
+        let processors = tokio::select! {
+            _ = all_connected.wait() => Processors::read(),
+            Some(client) = clients.join_next() => {
+                total.add(&client??);
+                None
+            }
+        };
         while let Some(client) = clients.join_next().await {
             total.add(&client??);
         }
+        total.worked = processors.and_then(|before| before.busy_since());
         Ok(total)
     }
 

@@ -13,9 +13,16 @@ pub(super) struct Measured {
     pub(super) errors: u64,
     pub(super) elapsed: Duration,
     pub(super) latency: Histogram,
+    /// What the whole machine worked meanwhile, if that was measured.
+    pub(super) worked: Option<Duration>,
 }
 
 impl Measured {
+    /// Processor time for each, all of the machine's taken together.
+    fn worked_us(&self) -> Option<f64> {
+        self.worked.map(|worked| worked.as_secs_f64() * 1e6 / (self.done.max(1) as f64))
+    }
+
     pub(super) fn per_s(&self) -> f64 {
         self.done as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
     }
@@ -35,6 +42,9 @@ pub(super) struct Side {
     pub(super) per_s: f64,
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
+    /// Processor time of load, server and kernel for each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) worked_us: Option<f64>,
     pub(super) errors: u64,
 }
 
@@ -45,6 +55,11 @@ impl Side {
             per_s: of(&Measured::per_s),
             p50_ms: of(&|run| run.latency.percentile_ms(0.5)),
             p99_ms: of(&|run| run.latency.percentile_ms(0.99)),
+            worked_us: runs
+                .clone()
+                .map(Measured::worked_us)
+                .collect::<Option<Vec<_>>>()
+                .map(|us| Spread::of(us.into_iter()).median),
             errors: runs.clone().map(|run| run.errors).sum(),
         }
     }

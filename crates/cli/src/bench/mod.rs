@@ -16,6 +16,7 @@ mod messages;
 mod partitions;
 mod plain_file;
 mod pour;
+mod processors;
 mod report;
 mod trivial;
 mod volume;

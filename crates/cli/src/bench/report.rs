@@ -24,18 +24,34 @@ impl Report {
             println!("{}", serde_json::to_string(self)?);
             return Ok(());
         }
-        let header = ["", "ratio", "min..max", "saltern/s", "p50 ms", "p99 ms", "peer/s", "p50 ms", "p99 ms", "errors"];
+        let header = [
+            "",
+            "ratio",
+            "min..max",
+            "saltern/s",
+            "p50 ms",
+            "p99 ms",
+            "cpu µs",
+            "peer/s",
+            "p50 ms",
+            "p99 ms",
+            "cpu µs",
+            "errors",
+        ];
         let mut rows = vec![header.map(str::to_owned)];
         rows.extend(self.comparisons.iter().map(row));
         print!("{}\n{}\n", table(&rows), self.how);
+        if self.comparisons.iter().any(|comparison| comparison.saltern.worked_us.is_some()) {
+            println!("cpu µs: what all cores worked for one request, for load, server and kernel together.");
+        }
         Ok(())
     }
 }
 
-fn row(comparison: &Comparison) -> [String; 10] {
+fn row(comparison: &Comparison) -> [String; 12] {
     let ratio = comparison.ratio;
-    let [ours_rate, ours_p50, ours_p99] = side(&comparison.saltern);
-    let [peer_rate, peer_p50, peer_p99] = side(&comparison.peer);
+    let [ours_rate, ours_p50, ours_p99, ours_worked] = side(&comparison.saltern);
+    let [peer_rate, peer_p50, peer_p99, peer_worked] = side(&comparison.peer);
     [
         format!("{} / {}", comparison.what, comparison.peer_is),
         format!("{:.2}", ratio.median),
@@ -43,13 +59,16 @@ fn row(comparison: &Comparison) -> [String; 10] {
         ours_rate,
         ours_p50,
         ours_p99,
+        ours_worked,
         peer_rate,
         peer_p50,
         peer_p99,
+        peer_worked,
         (comparison.saltern.errors + comparison.peer.errors).to_string(),
     ]
 }
 
-fn side(side: &Side) -> [String; 3] {
-    [thousands(side.per_s), format!("{:.2}", side.p50_ms), format!("{:.2}", side.p99_ms)]
+fn side(side: &Side) -> [String; 4] {
+    let worked = side.worked_us.map_or_else(String::new, |us| format!("{us:.1}"));
+    [thousands(side.per_s), format!("{:.2}", side.p50_ms), format!("{:.2}", side.p99_ms), worked]
 }

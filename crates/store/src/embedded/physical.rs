@@ -38,8 +38,9 @@ impl Space {
 
     /// Where a row of the messages table lives. The first `#` of a key is ours, since `enc` lets none through.
     pub(super) fn of(partition: &PartitionKey) -> Self {
-        match partition.as_str().split_once('#') {
-            Some((_, kind)) if kind.starts_with("id#") => Self::Claims,
+        let key = partition.as_str().as_bytes();
+        match key.iter().position(|byte| *byte == b'#') {
+            Some(first) if key[first..].starts_with(b"#id#") => Self::Claims,
             _ => Self::Rows,
         }
     }
