@@ -35,8 +35,8 @@ impl Load {
         for connection in 0..self.connections {
             clients.spawn(self.client(requests(connection), Arc::clone(&all_connected)));
         }
-        // One that cannot connect keeps the others waiting: its error is what there is to tell.
         let mut total = Measured::default();
+        // One that cannot connect keeps the others waiting: its error is what there is to tell.
         let processors = tokio::select! {
             _ = all_connected.wait() => Processors::read(),
             Some(client) = clients.join_next() => {
