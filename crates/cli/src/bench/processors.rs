@@ -1,5 +1,5 @@
-//! What a run takes of the machine's processors, whoever takes it: load, server, and the kernel for both. Unlike a rate, it does
-//! not depend on how well the threads of both found their way onto the cores.
+//! What a run takes of the machine's processors, whoever takes it: load, server, and the kernel for both. Unlike a rate, it leaves
+//! out what idles because the threads of both did not find their way onto the cores.
 
 use std::time::{Duration, Instant};
 
