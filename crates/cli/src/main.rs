@@ -5,6 +5,7 @@ mod args;
 mod bench;
 mod campaigns;
 mod config;
+mod cores;
 mod histogram;
 mod http;
 mod inspect;
@@ -47,7 +48,7 @@ fn run(command: Command) -> Result<()> {
         Command::Serve(args) => {
             let config = Config::load(&args)?;
             log::start(config.log_format.value)?;
-            runtime()?.block_on(serve::serve(&config))
+            cores::runtime(config.bind_workers.value)?.block_on(serve::serve(&config))
         }
         Command::Init(args) => runtime()?.block_on(service::init(&Config::load(&args.config)?, &args)),
         Command::Ramp(args) => runtime()?.block_on(ramp::ramp(&args)),
