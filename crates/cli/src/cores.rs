@@ -27,10 +27,11 @@ fn build(mut builder: Builder, bind: bool) -> std::io::Result<Runtime> {
 
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-    let all = sched_getaffinity(None)?;
+    // A server that does not know its cores still serves.
+    let Ok(all) = sched_getaffinity(None) else { return builder.build() };
     let cores: Vec<CpuSet> = (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).map(only).collect();
     let workers = cores.len();
-    if !bind || workers < 2 || available_parallelism()?.get() != workers {
+    if !bind || workers < 2 || !available_parallelism().is_ok_and(|usable| usable.get() == workers) {
         return builder.build();
     }
     let (started, starts) = mpsc::channel();
