@@ -5,7 +5,6 @@ mod args;
 mod bench;
 mod campaigns;
 mod config;
-mod cores;
 mod histogram;
 mod http;
 mod inspect;
@@ -48,7 +47,7 @@ fn run(command: Command) -> Result<()> {
         Command::Serve(args) => {
             let config = Config::load(&args)?;
             log::start(config.log_format.value)?;
-            cores::runtime(config.bind_workers.value)?.block_on(serve::serve(&config))
+            runtime()?.block_on(serve::serve(&config))
         }
         Command::Init(args) => runtime()?.block_on(service::init(&Config::load(&args.config)?, &args)),
         Command::Ramp(args) => runtime()?.block_on(ramp::ramp(&args)),

@@ -46,7 +46,7 @@ fn without_anything_the_defaults_hold() {
     assert_eq!(line(&toml, "appends_max"), "appends_max = 4096 # default");
     assert_eq!(line(&toml, "cache_mib"), "cache_mib = 128 # default");
     let again = self::folder(&toml);
-    assert_eq!(line(&effective(again.path(), &[], &[]), "append_ms"), "append_ms = 10000 # saltern.toml:19");
+    assert_eq!(line(&effective(again.path(), &[], &[]), "append_ms"), "append_ms = 10000 # saltern.toml:18");
 }
 
 #[test]

@@ -68,44 +68,6 @@ async fn one_thread_compacts() {
     server.terminate();
 }
 
-/// Where the threads of a process may run, with their names.
-#[cfg(target_os = "linux")]
-fn places(pid: u32) -> Vec<(String, String)> {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let place = |status: String| {
-        let field = |name: &str| Some(status.lines().find_map(|line| line.strip_prefix(name))?.trim().to_owned());
-        Some((field("Name:")?, field("Cpus_allowed_list:")?))
-    };
-    threads.filter_map(|thread| place(std::fs::read_to_string(thread.ok()?.path().join("status")).ok()?)).collect()
-}
-
-/// Those who serve, and nobody else: what they start must not stay where they are.
-#[cfg(target_os = "linux")]
-#[rstest]
-#[case::by_default(&[], true)]
-#[case::unless_told_otherwise(&[("SALTERN_BIND_WORKERS", "false")], false)]
-#[tokio::test]
-async fn each_worker_has_a_core_of_its_own(#[case] settings: &[(&str, &str)], #[case] is_bound: bool) {
-    let folder = TempDir::new().unwrap();
-    let mut command = saltern();
-    command.args(["serve", "--listen", "127.0.0.1:0", "--data", "data"]).current_dir(folder.path());
-    command.envs(settings.iter().copied());
-    let server = Server::spawn(command).unwrap();
-    assert_eq!(append(&server, "tea", "m1").await, 1);
-    let places = places(server.pid());
-    let (_, everywhere) = places.iter().find(|(name, _)| name == "store-commit").unwrap();
-    let (here, anywhere): (Vec<_>, Vec<_>) = places.iter().partition(|(_, place)| place != everywhere);
-    let mut cores: Vec<u32> = here.iter().map(|(_, core)| core.parse().unwrap()).collect();
-    cores.sort_unstable();
-    cores.dedup();
-    let workers = std::thread::available_parallelism().unwrap().get();
-    assert_eq!(cores.len(), if is_bound && workers > 1 { workers } else { 0 }, "{places:?}");
-    assert_eq!(here.len(), cores.len(), "{places:?}");
-    assert!(here.iter().all(|(name, _)| name.starts_with("tokio")), "{places:?}");
-    assert!(anywhere.iter().any(|(name, _)| name == "fjall:worker"), "{places:?}");
-    server.terminate();
-}
-
 #[test]
 fn a_taken_port_is_one_plain_line() {
     let folder = TempDir::new().unwrap();

@@ -36,8 +36,6 @@ pub(crate) struct Config {
     pub(crate) data: Setting<PathBuf>,
     pub(crate) log_format: Setting<LogFormat>,
     pub(crate) mode: Setting<Mode>,
-    /// Each thread that serves on a core of its own.
-    pub(crate) bind_workers: Setting<bool>,
     pub(crate) dynamodb: DynamoDb,
     pub(crate) redis: Redis,
     pub(crate) archive: Archive,
@@ -130,7 +128,6 @@ impl Default for Config {
             data: Setting::default_of(PathBuf::from("./saltern-data")),
             log_format: Setting::default_of(LogFormat::Text),
             mode: Setting::default_of(Mode::Embedded),
-            bind_workers: Setting::default_of(true),
             dynamodb: DynamoDb {
                 messages_table: Setting::default_of("saltern-messages".into()),
                 campaigns_table: Setting::default_of("saltern-campaigns".into()),
@@ -206,13 +203,12 @@ impl Config {
     }
 
     /// Every setting but the API keys, by its key, in the order people read them.
-    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 37] {
+    fn knobs(&mut self) -> [(&'static str, &mut dyn Knob); 36] {
         [
             ("listen", &mut self.listen),
             ("data", &mut self.data),
             ("log_format", &mut self.log_format),
             ("mode", &mut self.mode),
-            ("bind_workers", &mut self.bind_workers),
             ("limits.appends_max", &mut self.limits.appends_max),
             ("limits.reads_max", &mut self.limits.reads_max),
             ("limits.requests_max", &mut self.limits.requests_max),
