@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
 use saltern_core::page::Order;
@@ -30,6 +31,12 @@ const BUSY_PAUSE: Duration = Duration::from_millis(2);
 const JOURNAL_FULL_BYTES: usize = 64_000_000;
 const FILL_BYTES: usize = 1024 * 1024;
 const FILL_KEY: [u8; 9] = [0xFF; 9];
+
+/// Claims are asked of tables only where one is there, most often, and never by range: there may be many tables of them.
+/// Small ones, so that merging what has come in with what is there does not keep that of rows waiting for long.
+fn rarely() -> Leveled {
+    Leveled::default().with_l0_threshold(16).with_table_target_size(32 * 1_024 * 1_024)
+}
 
 #[derive(Clone)]
 pub(super) struct Engine {
@@ -76,9 +83,11 @@ impl Engine {
         let base = KeyspaceCreateOptions::default;
         // A page is a few KiB of neighbours: larger blocks compress better and need fewer index entries.
         let rows = db.keyspace("rows", || base().data_block_size_policy(BlockSizePolicy::all(8 * 1_024)))?;
-        // Nearly every claim is new, so nearly every look for one should end at a filter.
+        // Until the claims that are in tables are known (`recall.rs`), every look for a new one should end at a filter.
         let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::FalsePositiveRate(0.001));
-        let claims = db.keyspace("claims", || base().filter_policy(FilterPolicy::all(filter)))?;
+        let claims = db.keyspace("claims", || {
+            base().filter_policy(FilterPolicy::all(filter)).compaction_strategy(Arc::new(rarely()))
+        })?;
         // Most partners that a search asks about are not boosted.
         let campaigns = db.keyspace("campaigns", || base().filter_policy(FilterPolicy::all(filter)))?;
         let due = db.keyspace("due", base)?;
@@ -113,6 +122,11 @@ impl Engine {
             };
             row.map(|row| row.into_inner().map_err(read_failed))
         })
+    }
+
+    /// Keys of all rows, as they are now.
+    pub(super) fn keys(&self, space: Space) -> impl Iterator<Item = Result<Slice, StoreError>> + use<> {
+        self.space(space).iter().map(|row| row.key().map_err(read_failed))
     }
 
     /// Makes a table of changes in the order of their keys. Returns when it is on the disk and visible. A key without a value

@@ -11,9 +11,10 @@ use hashbrown::DefaultHashBuilder;
 use hashbrown::hash_table::{Entry, HashTable};
 use saltern_core::page::Order;
 
+use super::filter::Filter;
 use super::log::Change;
 use super::options::PAGE_BYTES_MAX;
-use super::physical::{Space, partition_of, sort_of};
+use super::physical::{Space, conversation_of, partition_of, sort_of};
 use super::texts::{Place, Texts};
 
 /// What an entry takes beside its bytes, in texts or with texts of its own, and what a partition takes: about.
@@ -46,22 +47,27 @@ struct Claims {
 impl Claims {
     fn insert(&mut self, key: &[u8], place: Place, texts: &Texts) {
         let hash = self.hasher.hash_one(key);
-        match self.places.entry(hash, |(_, place)| texts.get(*place).0 == key, |(hash, _)| *hash) {
+        match self.places.entry(hash, |there| is_key(there, hash, key, texts), |(hash, _)| *hash) {
             Entry::Occupied(mut there) => there.get_mut().1 = place,
             Entry::Vacant(free) => drop(free.insert((hash, place))),
         }
     }
 
-    fn get(&self, key: &[u8], texts: &Texts) -> Option<Place> {
-        let hash = self.hasher.hash_one(key);
-        self.places.find(hash, |(_, place)| texts.get(*place).0 == key).map(|(_, place)| *place)
+    fn get(&self, hash: u64, key: &[u8], texts: &Texts) -> Option<Place> {
+        self.places.find(hash, |there| is_key(there, hash, key, texts)).map(|(_, place)| *place)
     }
+}
+
+/// The table asks of whatever looks alike in a few bits of the hash: the text is only worth a look if all of them agree.
+fn is_key(there: &(u64, Place), hash: u64, key: &[u8], texts: &Texts) -> bool {
+    there.0 == hash && texts.get(there.1).0 == key
 }
 
 impl Layer {
     /// With room for as many claims, which would otherwise be moved over and over while it grows.
     fn as_large_as(other: &Self) -> Self {
-        let claims = Claims { places: HashTable::with_capacity(other.claims.places.len()), ..Claims::default() };
+        let places = HashTable::with_capacity(other.claims.places.len());
+        let claims = Claims { places, hasher: other.claims.hasher.clone() };
         Self { claims, ..Self::default() }
     }
 
@@ -104,10 +110,14 @@ impl Layer {
     fn get(&self, space: Space, key: &[u8]) -> Option<Value> {
         match space {
             Space::Rows => self.rows.get(partition_of(key)?)?.get(&sort_of(key)?).map(|place| self.value(*place)),
-            Space::Claims => self.claims.get(key, &self.texts).map(|place| self.value(place)),
+            Space::Claims => self.claim(self.claims.hasher.hash_one(key), key),
             Space::Campaigns => self.campaigns.get(key).cloned(),
             Space::Due => self.due.get(key).cloned(),
         }
+    }
+
+    fn claim(&self, hash: u64, key: &[u8]) -> Option<Value> {
+        self.claims.get(hash, key, &self.texts).map(|place| self.value(place))
     }
 
     fn in_order(&self, space: Space) -> Option<&BTreeMap<Slice, Value>> {
@@ -116,6 +126,22 @@ impl Layer {
             Space::Due => Some(&self.due),
             Space::Rows | Space::Claims => None,
         }
+    }
+
+    /// Claims in the order of their keys. First by conversation, so that there is little left to compare: those of one have long
+    /// beginnings in common.
+    fn claims_in_order(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        let mut conversations: HashMap<&[u8], Vec<_>, DefaultHashBuilder> = HashMap::default();
+        for (_, place) in &self.claims.places {
+            let (key, value) = self.texts.get(*place);
+            conversations.entry(conversation_of(key)).or_default().push((key, value));
+        }
+        let mut conversations: Vec<_> = conversations.into_iter().collect();
+        conversations.sort_unstable_by_key(|(conversation, _)| *conversation);
+        conversations.into_iter().flat_map(|(_, mut claims)| {
+            claims.sort_unstable_by_key(|(key, _)| *key);
+            claims
+        })
     }
 
     /// Everything of a space, in the order of its keys.
@@ -130,20 +156,21 @@ impl Layer {
                     rows.iter().map(move |(sort, place)| (key(sort), self.value(*place)))
                 }))
             }
-            Space::Claims => {
-                let mut claims: Vec<_> = self.claims.places.iter().map(|(_, place)| self.texts.get(*place)).collect();
-                claims.sort_unstable_by_key(|(key, _)| *key);
-                Box::new(claims.into_iter().map(|(key, value)| (key.into(), value.map(Slice::from))))
-            }
+            Space::Claims => Box::new(self.claims_in_order().map(|(key, value)| (key.into(), value.map(Slice::from)))),
             Space::Campaigns => Box::new(self.campaigns.iter().map(owned)),
             Space::Due => Box::new(self.due.iter().map(owned)),
         }
     }
 }
 
-/// All of the log: what comes in, over what is just moving into the engine's tables.
+/// All of the log: what comes in, over what is just moving into the engine's tables. And which claims are surely not in those.
 #[derive(Default)]
-pub(super) struct Fresh(RwLock<Layers>);
+pub(super) struct Fresh {
+    layers: RwLock<Layers>,
+    moved_claims: Filter,
+    /// That of all layers.
+    hasher: DefaultHashBuilder,
+}
 
 #[derive(Default)]
 struct Layers {
@@ -161,7 +188,7 @@ impl Layers {
 
 /// What the log says of a key.
 pub(super) struct Said {
-    /// Nothing, a value, or that the key was removed.
+    /// Nothing, a value, or that there is no such key.
     pub(super) value: Option<Value>,
     /// How many layers had moved into the engine at that time.
     pub(super) moved: u64,
@@ -176,22 +203,34 @@ pub(super) struct Part<K> {
 
 impl Fresh {
     pub(super) fn new(active: Layer) -> Self {
-        Self(RwLock::new(Layers { active, ..Layers::default() }))
+        let hasher = active.claims.hasher.clone();
+        Self { layers: RwLock::new(Layers { active, ..Layers::default() }), moved_claims: Filter::default(), hasher }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Layers> {
         // No code panics while it holds the lock.
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.layers.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Layers> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        self.layers.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn get(&self, space: Space, key: &[u8]) -> Said {
+        if space == Space::Claims {
+            return self.claim(key);
+        }
         let layers = self.read();
-        let value = layers.all().find_map(|layer| layer.get(space, key));
-        Said { value, moved: layers.moved }
+        Said { value: layers.all().find_map(|layer| layer.get(space, key)), moved: layers.moved }
+    }
+
+    /// The filter is asked after the layers: a claim is in it before it leaves them.
+    fn claim(&self, key: &[u8]) -> Said {
+        let hash = self.hasher.hash_one(key);
+        let layers = self.read();
+        let (value, moved) = (layers.all().find_map(|layer| layer.claim(hash, key)), layers.moved);
+        drop(layers);
+        Said { value: value.or_else(|| self.moved_claims.excludes(hash).then_some(None)), moved }
     }
 
     /// Makes changes visible.
@@ -214,8 +253,23 @@ impl Fresh {
         layer
     }
 
+    /// Tells of a claim in the engine's tables that was there from the start.
+    pub(super) fn has_moved(&self, claim: &[u8]) {
+        self.moved_claims.insert(self.hasher.hash_one(claim));
+    }
+
+    /// All claims that were there from the start have been told of.
+    pub(super) fn has_told_all(&self) {
+        self.moved_claims.complete();
+    }
+
     /// What was set apart is in the engine.
     pub(super) fn moved(&self) {
+        let moving = self.read().moving.clone();
+        for (hash, _) in moving.iter().flat_map(|layer| &layer.claims.places) {
+            self.moved_claims.insert(*hash);
+        }
+        drop(moving);
         let mut layers = self.write();
         let layer = layers.moving.take();
         layers.moved += 1;

@@ -75,6 +75,12 @@ pub(super) fn partition_of(physical: &[u8]) -> Option<&[u8]> {
     physical.split_last_chunk::<{ size_of::<u64>() }>().map(|(partition, _)| partition)
 }
 
+/// What the physical key of a claim begins with, its first `#` included: so none of these is a prefix of another, and they are in
+/// the order of the keys.
+pub(super) fn conversation_of(claim: &[u8]) -> &[u8] {
+    claim.split_inclusive(|byte| *byte == b'#').next().unwrap_or_default()
+}
+
 /// The sort half of a physical key.
 pub(super) fn sort_of(physical: &[u8]) -> Option<u64> {
     physical.last_chunk().map(|sort| u64::from_be_bytes(*sort))

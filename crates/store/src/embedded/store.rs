@@ -23,6 +23,7 @@ use super::metrics::EmbeddedMetrics;
 use super::mover::Mover;
 use super::options::{EmbeddedOptions, PAGE_BYTES_MAX};
 use super::physical::{Space, key_with_room, partition_prefix, physical_key};
+use super::recall::Recall;
 use super::recent::Recent;
 use super::tops::Tops;
 use super::view::View;
@@ -39,6 +40,7 @@ pub struct EmbeddedStore {
     metrics: EmbeddedMetrics,
     pub(super) shelf: Shelf,
     pub(super) recent: Arc<Recent>,
+    _recall: Recall,
     /// Last, so that the folder is free only when the engine is gone.
     folder: Folder,
 }
@@ -68,6 +70,7 @@ impl EmbeddedStore {
         folder.finish()?;
         let view = View { engine, fresh: Arc::new(Fresh::new(layer)) };
         let shelf = Shelf::open(&view, options.dead_letters_max).map_err(|error| OpenError::damaged(path, error))?;
+        let recall = Recall::start(view.clone()).map_err(|error| OpenError::io(path, error))?;
         let (queue, requests) = mpsc::channel(options.queue_max.max(1));
         let failure = Arc::new(watch::Sender::new(None));
         let metrics = EmbeddedMetrics::default();
@@ -96,7 +99,17 @@ impl EmbeddedStore {
             .name("store-commit".into())
             .spawn(move || committer.run(requests))
             .map_err(|error| OpenError::io(path, error))?;
-        Ok(Self { view, queue: Some(queue), committer: Some(committer), failure, metrics, shelf, recent, folder })
+        Ok(Self {
+            view,
+            queue: Some(queue),
+            committer: Some(committer),
+            failure,
+            metrics,
+            shelf,
+            recent,
+            _recall: recall,
+            folder,
+        })
     }
 
     /// Tells whoever finds the folder locked where it is being served.

@@ -1,4 +1,5 @@
 mod campaigns;
+mod claims;
 mod damage;
 mod durability;
 mod folder;
