@@ -1,6 +1,6 @@
 //! Signals that tell a command to end.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
@@ -21,5 +21,15 @@ impl Stop {
             _ = self.interrupt.recv() => info!("interrupted: finishing what is under way"),
             _ = self.terminate.recv() => info!("told to end: finishing what is under way"),
         }
+    }
+}
+
+/// Drops the work when a signal tells the command to end, and with it the servers and folders that it made.
+pub(crate) async fn droppable(work: impl Future<Output = Result<()>>) -> Result<()> {
+    let Stop { mut interrupt, mut terminate } = Stop::listen()?;
+    tokio::select! {
+        done = work => done,
+        _ = interrupt.recv() => bail!("interrupted"),
+        _ = terminate.recv() => bail!("told to end"),
     }
 }

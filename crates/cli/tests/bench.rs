@@ -4,6 +4,11 @@
 
 mod support;
 
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rstest::rstest;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -39,6 +44,34 @@ fn pages_ask_for_what_they_return_and_the_classic_design_for_a_page_of_every_par
         assert_eq!(line(&report, "classic", n, "newest_after_cool_down")["partitions"]["max"], n);
     }
     assert_eq!(report["reads"]["latency"].as_array().unwrap().len(), 3);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the temporary folder is still there");
+}
+
+/// Whoever stops a measurement finds neither its folder nor its server again.
+#[rstest]
+#[case("INT", "interrupted")]
+#[case("TERM", "told to end")]
+fn a_measurement_that_is_told_to_end_leaves_nothing(#[case] signal: &str, #[case] told: &str) {
+    let folder = TempDir::new().unwrap();
+    let mut command = support::saltern();
+    command.args(["bench", "volume", "--data"]).arg(folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut bench = command.spawn().unwrap();
+    let is_served = || {
+        let mut scratches = std::fs::read_dir(folder.path()).unwrap();
+        scratches.any(|scratch| scratch.unwrap().path().join("data/log/1.log").exists())
+    };
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !is_served() {
+        assert!(Instant::now() < patience && bench.try_wait().unwrap().is_none(), "never began");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let kill = Command::new("kill").args([format!("-{signal}"), bench.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    assert_eq!(bench.wait().unwrap().code(), Some(1));
+    // Ends only when the server, which has it too, has ended.
+    let mut stderr = String::new();
+    bench.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert!(stderr.contains(told), "{stderr}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the temporary folder is still there");
 }
 

@@ -26,11 +26,12 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 pub(crate) use self::boosts::serve_redis_boosts;
-use anyhow::{Result, bail};
+use anyhow::Result;
 pub(crate) use trivial::serve_trivial;
 
 use self::measure::Measured;
 use crate::args::BenchCommand;
+use crate::stop::droppable;
 
 /// Load on each side before anything is measured: connections, caches and conversations exist by then.
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -57,11 +58,7 @@ pub(crate) async fn bench(command: &BenchCommand) -> Result<()> {
             BenchCommand::ServeTrivial(args) => serve_trivial(args).await,
         }
     };
-    // Dropping the work ends its servers and removes its folder.
-    tokio::select! {
-        done = work => done,
-        _ = tokio::signal::ctrl_c() => bail!("interrupted"),
-    }
+    droppable(work).await
 }
 
 /// Runs two sides in turns; who begins changes from run to run.

@@ -18,13 +18,10 @@ use self::verify::verify;
 use self::view::View;
 use crate::args::RampArgs;
 use crate::scratch::Scratch;
+use crate::stop::droppable;
 
 pub(crate) async fn ramp(args: &RampArgs) -> Result<()> {
-    // Dropping the work removes its folder.
-    tokio::select! {
-        done = run(args) => done,
-        _ = tokio::signal::ctrl_c() => bail!("interrupted"),
-    }
+    droppable(run(args)).await
 }
 
 async fn run(args: &RampArgs) -> Result<()> {
