@@ -28,7 +28,7 @@ use super::recent::Recent;
 use super::tops::Tops;
 use super::view::View;
 use crate::misuse::keys_differ;
-use crate::port::{Capabilities, Consistency, Put, PutOutcome, Query, QueryPage, Store, StoreError};
+use crate::port::{Capabilities, Condition, Consistency, Put, PutOutcome, Query, QueryPage, Store, StoreError};
 
 /// A store in a folder, which this process has for itself as long as the store lives.
 pub struct EmbeddedStore {
@@ -176,6 +176,8 @@ impl EmbeddedStore {
         let (space, key) = (Space::of(&put.key.partition), key_with_room(&put.key, codec::size_hint(&put.record)));
         let found = match space {
             Space::Claims => Some(self.view.look(space, &key)?),
+            // A row that is to be replaced is there. A new one lies beyond the end of its partition, as the commit thread knows.
+            Space::Rows if matches!(put.condition, Condition::Version(_)) => Some(self.view.look(space, &key)?),
             Space::Rows | Space::Campaigns | Space::Due => None,
         };
         let change = Change::joined(space, key.len(), codec::encode_behind(key, &put.record));
