@@ -271,6 +271,7 @@ impl Committer {
         let mut is_applied = true;
         let judged: Result<(), StoreError> = writes.iter_mut().try_for_each(|write| {
             write.verdict = self.judge(write, batch)?;
+            write.change.is_new = write.premise.is_absent();
             is_applied &= write.is_applied();
             Ok(())
         });

@@ -134,24 +134,24 @@ impl Engine {
     pub(super) fn take_in(
         &self,
         space: Space,
-        changes: impl Iterator<Item = (Slice, Option<Slice>)>,
+        changes: impl Iterator<Item = Result<(Slice, Option<Slice>), StoreError>>,
     ) -> Result<(), EngineFailure> {
         let mut changes = changes.peekable();
         if changes.peek().is_none() {
             return Ok(());
         }
         self.wait_until_ready(space)?;
-        let take_in = || {
-            let mut table = self.space(space).start_ingestion()?;
-            for (key, value) in changes {
-                match value {
-                    Some(value) => table.write(key, value)?,
-                    None => table.write_tombstone(key)?,
-                }
-            }
-            table.finish()
-        };
-        take_in().map_err(|error| self.failed(error))
+        let failed = |error| self.failed(error);
+        let mut table = self.space(space).start_ingestion().map_err(failed)?;
+        for change in changes {
+            let (key, value) = change.map_err(EngineFailure::unread)?;
+            let written = match value {
+                Some(value) => table.write(key, value),
+                None => table.write_tombstone(key),
+            };
+            written.map_err(failed)?;
+        }
+        table.finish().map_err(failed)
     }
 
     /// Lets compaction catch up, for a while.

@@ -87,6 +87,11 @@ impl EngineFailure {
         if io_error(&error).is_some_and(is_full) { Self::Full(Arc::new(error)) } else { Self::Engine(Arc::new(error)) }
     }
 
+    /// What was there could not be read, and so not be replaced.
+    pub(super) fn unread(error: StoreError) -> Self {
+        Self::Engine(Arc::new(error))
+    }
+
     pub(super) fn log(error: impl Into<LogDamage>) -> Self {
         match error.into() {
             LogDamage::Io(error) if is_full(&error) => Self::Full(Arc::new(error)),

@@ -31,9 +31,6 @@ impl Filter {
     pub(super) const CLAIMS_MAX: usize = 160_000_000;
 
     pub(super) fn insert(&self, hash: u64) {
-        if self.may_have(hash) {
-            return;
-        }
         let mut before = self.claims.fetch_add(1, Relaxed);
         let mut stage = 0;
         while stage < STAGES.len() - 1 && before >= STAGES[stage] * CLAIMS_PER_BLOCK {

@@ -23,9 +23,9 @@ const ENGINE: &str = "engine";
 const LOG: &str = "log";
 
 const FORMAT_NAME: &str = "embedded format ";
-/// Format 2 has the keyspace of campaigns, format 3 that of what is due, and rows without their content, format 4 the log. An
-/// older folder gets what it lacks when it is opened.
-const FORMAT: u32 = 4;
+/// Format 2 has the keyspace of campaigns, format 3 that of what is due, and rows without their content, format 4 the log,
+/// format 5 entries of several rows. An older folder gets what it lacks when it is opened.
+const FORMAT: u32 = 5;
 const FORMAT_WITH_LOG: u32 = 4;
 /// Stands in for the marker of the new format while a folder is brought up to it.
 const NEXT: &str = "SALTERN.next";

@@ -30,11 +30,18 @@ type Value = Option<Slice>;
 pub(super) struct Layer {
     /// Of rows, whose keys are told by where they stand, the values; of claims both.
     texts: Texts,
-    rows: HashMap<Box<[u8]>, BTreeMap<u64, Place>, DefaultHashBuilder>,
+    rows: HashMap<Box<[u8]>, Partition, DefaultHashBuilder>,
     claims: Claims,
     campaigns: BTreeMap<Slice, Value>,
     due: BTreeMap<Slice, Value>,
     bytes: usize,
+}
+
+/// Where the rows of a partition are, by their sort keys.
+pub(super) struct Partition {
+    rows: BTreeMap<u64, Place>,
+    /// Whether none of them is in tables.
+    pub(super) is_new: bool,
 }
 
 /// Where claims are, by their keys.
@@ -83,11 +90,13 @@ impl Layer {
                 // Every key of this space is made of both.
                 let (Some(partition), Some(sort)) = (partition_of(key), sort_of(key)) else { return };
                 let place = self.texts.push(&[], value);
-                if let Some(rows) = self.rows.get_mut(partition) {
-                    rows.insert(sort, place);
+                if let Some(partition) = self.rows.get_mut(partition) {
+                    partition.rows.insert(sort, place);
+                    partition.is_new &= change.is_new;
                 } else {
                     self.bytes += PARTITION_BYTES + partition.len();
-                    self.rows.insert(partition.into(), BTreeMap::from([(sort, place)]));
+                    let rows = BTreeMap::from([(sort, place)]);
+                    self.rows.insert(partition.into(), Partition { rows, is_new: change.is_new });
                 }
             }
             Space::Claims => {
@@ -109,7 +118,7 @@ impl Layer {
 
     fn get(&self, space: Space, key: &[u8]) -> Option<Value> {
         match space {
-            Space::Rows => self.rows.get(partition_of(key)?)?.get(&sort_of(key)?).map(|place| self.value(*place)),
+            Space::Rows => self.rows.get(partition_of(key)?)?.rows.get(&sort_of(key)?).map(|place| self.value(*place)),
             Space::Claims => self.claim(self.claims.hasher.hash_one(key), key),
             Space::Campaigns => self.campaigns.get(key).cloned(),
             Space::Due => self.due.get(key).cloned(),
@@ -130,36 +139,49 @@ impl Layer {
 
     /// Claims in the order of their keys. First by conversation, so that there is little left to compare: those of one have long
     /// beginnings in common.
-    fn claims_in_order(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
-        let mut conversations: HashMap<&[u8], Vec<_>, DefaultHashBuilder> = HashMap::default();
-        for (_, place) in &self.claims.places {
-            let (key, value) = self.texts.get(*place);
-            conversations.entry(conversation_of(key)).or_default().push((key, value));
+    pub(super) fn claims_in_order(&self) -> impl Iterator<Item = (Slice, Value)> {
+        let mut conversations: Vec<(&[u8], Vec<_>)> = Vec::new();
+        let (mut known, mut at) = (HashMap::<_, _, DefaultHashBuilder>::default(), 0);
+        // As they came in, which is how they lie in memory, and mostly some of one conversation behind each other.
+        for (key, value) in self.texts.iter().filter(|(key, _)| !key.is_empty()) {
+            let conversation = conversation_of(key);
+            if conversations.get(at).is_none_or(|(there, _)| *there != conversation) {
+                at = *known.entry(conversation).or_insert(conversations.len());
+                if at == conversations.len() {
+                    conversations.push((conversation, Vec::new()));
+                }
+            }
+            conversations[at].1.push((key, value));
         }
-        let mut conversations: Vec<_> = conversations.into_iter().collect();
         conversations.sort_unstable_by_key(|(conversation, _)| *conversation);
         conversations.into_iter().flat_map(|(_, mut claims)| {
-            claims.sort_unstable_by_key(|(key, _)| *key);
-            claims
+            claims.sort_by_key(|(key, _)| *key);
+            // Of those that were put twice, the latter.
+            claims.dedup_by(|later, earlier| {
+                later.0 == earlier.0 && {
+                    *earlier = *later;
+                    true
+                }
+            });
+            claims.into_iter().map(|(key, value)| (key.into(), value.map(Slice::from)))
         })
     }
 
-    /// Everything of a space, in the order of its keys.
-    pub(super) fn sorted(&self, space: Space) -> Box<dyn Iterator<Item = (Slice, Value)> + '_> {
-        let owned = |(key, value): (&Slice, &Value)| (key.clone(), value.clone());
-        match space {
-            Space::Rows => {
-                let mut partitions: Vec<_> = self.rows.iter().collect();
-                partitions.sort_unstable_by_key(|(partition, _)| *partition);
-                Box::new(partitions.into_iter().flat_map(move |(partition, rows)| {
-                    let key = move |sort: &u64| [partition, sort.to_be_bytes().as_slice()].concat().into();
-                    rows.iter().map(move |(sort, place)| (key(sort), self.value(*place)))
-                }))
-            }
-            Space::Claims => Box::new(self.claims_in_order().map(|(key, value)| (key.into(), value.map(Slice::from)))),
-            Space::Campaigns => Box::new(self.campaigns.iter().map(owned)),
-            Space::Due => Box::new(self.due.iter().map(owned)),
-        }
+    /// Changes of campaigns or of what is due, in the order of their keys.
+    pub(super) fn others_in_order(&self, space: Space) -> impl Iterator<Item = (Slice, Value)> {
+        self.in_order(space).into_iter().flatten().map(|(key, value)| (key.clone(), value.clone()))
+    }
+
+    /// Partitions of rows, in the order of their keys.
+    pub(super) fn partitions(&self) -> Vec<(&[u8], &Partition)> {
+        let mut partitions: Vec<_> = self.rows.iter().map(|(name, partition)| (&**name, partition)).collect();
+        partitions.sort_unstable_by_key(|(name, _)| *name);
+        partitions
+    }
+
+    /// The rows of one of its partitions, by their sort keys. Rows are never removed.
+    pub(super) fn rows_of<'a>(&'a self, partition: &'a Partition) -> impl Iterator<Item = (u64, &'a [u8])> {
+        partition.rows.iter().map(|(sort, place)| (*sort, self.texts.get(*place).1.unwrap_or_default()))
     }
 }
 
@@ -281,7 +303,7 @@ impl Fresh {
     /// The highest row of a partition.
     pub(super) fn top(&self, partition: &[u8]) -> Option<u64> {
         let layers = self.read();
-        layers.all().filter_map(|layer| Some(*layer.rows.get(partition)?.last_key_value()?.0)).max()
+        layers.all().filter_map(|layer| Some(*layer.rows.get(partition)?.rows.last_key_value()?.0)).max()
     }
 
     /// Rows of one partition, at least so many that are there if there are so many, or a page full of bytes.
@@ -293,7 +315,7 @@ impl Fresh {
         limit: usize,
     ) -> Part<u64> {
         let layers = self.read();
-        let maps = layers.all().filter_map(|layer| Some((layer, layer.rows.get(partition)?)));
+        let maps = layers.all().filter_map(|layer| Some((layer, &layer.rows.get(partition)?.rows)));
         let (layers, maps): (Vec<_>, Vec<_>) = maps.unzip();
         let enough = Enough { present: limit, bytes: PAGE_BYTES_MAX };
         part(&maps, bounds, order, enough, |map, place| layers[map].value(*place))

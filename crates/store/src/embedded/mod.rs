@@ -18,6 +18,7 @@ mod log;
 mod metrics;
 mod mover;
 mod options;
+mod packs;
 mod physical;
 mod recall;
 mod recent;

@@ -38,8 +38,10 @@ impl Mover {
     }
 
     fn take_in(&self, layer: &Layer, last_segment: u64) -> Result<(), EngineFailure> {
-        for space in Space::ALL {
-            self.engine.take_in(space, layer.sorted(space))?;
+        self.engine.take_in(Space::Rows, self.engine.packed(layer))?;
+        self.engine.take_in(Space::Claims, layer.claims_in_order().map(Ok))?;
+        for space in [Space::Campaigns, Space::Due] {
+            self.engine.take_in(space, layer.others_in_order(space).map(Ok))?;
         }
         // Visible in tables by now, and for good.
         self.fresh.moved();

@@ -7,21 +7,21 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fjall::Slice;
 use saltern_core::key::{Key, PartitionKey};
 use saltern_core::page::Order;
 
 use super::codec::{self, Damage};
 use super::options::PAGE_BYTES_MAX;
-use super::physical::{Space, partition_of, physical_key, sort_of};
+use super::packs::stripes;
+use super::physical::{Space, physical_key};
 use super::store::EmbeddedStore;
 use crate::port::{Cause, StoreError};
 use crate::scan::{Scan, ScanPage};
 
-fn key_of(physical: &[u8]) -> Result<Key, Damage> {
-    let partition = partition_of(physical).and_then(<[u8]>::split_last).ok_or(Damage::Key)?.1;
-    let partition = String::from_utf8(partition.to_vec()).map_err(|_| Damage::Text)?;
-    Ok(Key { partition: PartitionKey::stored(partition), sort: sort_of(physical).ok_or(Damage::Key)? })
+/// Of the partition half of a physical key.
+fn partition_key(prefix: &[u8]) -> Result<PartitionKey, Damage> {
+    let (_, partition) = prefix.split_last().ok_or(Damage::Key)?;
+    Ok(PartitionKey::stored(String::from_utf8(partition.to_vec()).map_err(|_| Damage::Text)?))
 }
 
 impl EmbeddedStore {
@@ -29,20 +29,31 @@ impl EmbeddedStore {
     fn scan_space(
         &self,
         space: Space,
-        from: Bound<Slice>,
+        behind: Option<&Key>,
         limit: usize,
         page: &mut ScanPage,
     ) -> Result<bool, StoreError> {
+        let from = behind.map_or(Bound::Unbounded, |key| Bound::Excluded(physical_key(key)));
+        let entries = self.view.engine.range(space, (from, Bound::Unbounded), Order::Ascending);
         let mut bytes = 0;
-        for row in self.view.engine.range(space, (from, Bound::Unbounded), Order::Ascending) {
-            if page.rows.len() >= limit || bytes >= PAGE_BYTES_MAX {
-                return Ok(false);
+        for stripe in stripes(entries, 0..=u64::MAX, Order::Ascending) {
+            let stripe = stripe?;
+            let prefix = stripe.partition()?.to_vec();
+            let partition = partition_key(&prefix)?;
+            for (sort, settled) in stripe.into_rows() {
+                let key = Key { partition: partition.clone(), sort };
+                // The entry that the last page ended in may end later.
+                if behind.is_some_and(|behind| key <= *behind) {
+                    continue;
+                }
+                if page.rows.len() >= limit || bytes >= PAGE_BYTES_MAX {
+                    return Ok(false);
+                }
+                let physical = [prefix.as_slice(), &sort.to_be_bytes()].concat();
+                let value = self.view.fresh.get(space, &physical).value.flatten().unwrap_or(settled);
+                bytes += value.len();
+                page.rows.push((key, codec::decode(&value).map_err(|damage| Arc::new(damage) as Cause)));
             }
-            let (key, settled) = row?;
-            let value = self.view.fresh.get(space, &key).value.flatten().unwrap_or(settled);
-            bytes += value.len();
-            let record = codec::decode(&value).map_err(|damage| Arc::new(damage) as Cause);
-            page.rows.push((key_of(&key)?, record));
         }
         Ok(true)
     }
@@ -55,12 +66,11 @@ impl Scan for EmbeddedStore {
         if behind.is_none() {
             self.settle().await?;
         }
-        let from = behind.map_or(Bound::Unbounded, |key| Bound::Excluded(physical_key(key).into()));
         let space = behind.map_or(Space::Rows, |key| Space::of(&key.partition));
         let mut page = ScanPage { rows: Vec::new(), resume: None };
-        let mut ended = self.scan_space(space, from, limit, &mut page)?;
+        let mut ended = self.scan_space(space, behind, limit, &mut page)?;
         if ended && space == Space::Rows {
-            ended = self.scan_space(Space::Claims, Bound::Unbounded, limit, &mut page)?;
+            ended = self.scan_space(Space::Claims, None, limit, &mut page)?;
         }
         if !ended {
             page.resume = page.rows.last().map(|(key, _)| key.clone());

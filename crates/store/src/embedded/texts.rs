@@ -6,11 +6,14 @@
 const PIECE_BYTES: usize = 256 * 1_024;
 /// Lengths of key and value.
 const HEAD_BYTES: usize = 2 + 4;
-/// In place of a value's length: the key was removed.
+/// In place of a value's length where there is none.
 const REMOVED: u32 = u32::MAX;
 
 #[derive(Default)]
 pub(super) struct Texts(Vec<Vec<u8>>);
+
+/// A key and its value; none, if the key was removed.
+type Text<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Where a key and its value are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,14 +46,34 @@ impl Texts {
     }
 
     /// What was pushed. Only for places of these texts.
-    pub(super) fn get(&self, place: Place) -> (&[u8], Option<&[u8]>) {
+    pub(super) fn get(&self, place: Place) -> Text<'_> {
         let entry = &self.0[place.piece as usize][place.at as usize..];
-        let (head, rest) = entry.split_at(HEAD_BYTES);
-        let [a, b, c, d, e, f] = *head else { return (&[], None) };
-        let (key, rest) = rest.split_at(usize::from(u16::from_le_bytes([a, b])));
-        let value = u32::from_le_bytes([c, d, e, f]);
-        (key, (value != REMOVED).then(|| &rest[..value as usize]))
+        first(entry).map_or((&[], None), |(text, _)| text)
     }
+
+    /// All that was pushed, in this order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Text<'_>> {
+        self.0.iter().flat_map(|piece| {
+            let mut rest = piece.as_slice();
+            std::iter::from_fn(move || {
+                let (text, behind) = first(rest)?;
+                rest = behind;
+                Some(text)
+            })
+        })
+    }
+}
+
+/// The first of several, and what is behind it.
+fn first(entries: &[u8]) -> Option<(Text<'_>, &[u8])> {
+    let ([a, b, c, d, e, f], rest) = entries.split_first_chunk::<HEAD_BYTES>()?;
+    let (key, rest) = rest.split_at(usize::from(u16::from_le_bytes([*a, *b])));
+    let value = u32::from_le_bytes([*c, *d, *e, *f]);
+    if value == REMOVED {
+        return Some(((key, None), rest));
+    }
+    let (value, rest) = rest.split_at(value as usize);
+    Some(((key, Some(value)), rest))
 }
 
 fn short(number: usize) -> u32 {
@@ -80,6 +103,7 @@ mod tests {
         for ((key, value), place) in entries.iter().zip(places) {
             assert_eq!(texts.get(place), (key.as_slice(), value.as_deref()));
         }
+        assert!(texts.iter().eq(entries.iter().map(|(key, value)| (key.as_slice(), value.as_deref()))));
         assert!(texts.0.len() > 5, "{}", texts.0.len());
     }
 }

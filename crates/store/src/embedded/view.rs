@@ -9,7 +9,6 @@ use std::sync::Arc;
 use fjall::Slice;
 use saltern_core::page::Order;
 
-use super::codec::Damage;
 use super::engine::Engine;
 use super::error::read_failed;
 use super::fresh::{Fresh, Part};
@@ -34,7 +33,7 @@ impl View {
         let said = self.fresh.get(space, key);
         let row = match said.value {
             Some(value) => value,
-            None => self.engine.get(space, key)?,
+            None => self.settled(space, key)?,
         };
         Ok(Found { row, moved: said.moved })
     }
@@ -51,7 +50,15 @@ impl View {
         match (said.value, found) {
             (Some(value), _) => Ok(value),
             (None, Some(found)) if found.moved == said.moved => Ok(found.row.clone()),
-            (None, _) => self.engine.get(space, key),
+            (None, _) => self.settled(space, key),
+        }
+    }
+
+    /// What tables hold.
+    fn settled(&self, space: Space, key: &[u8]) -> Result<Option<Slice>, StoreError> {
+        match space {
+            Space::Rows => self.engine.row(key),
+            Space::Claims | Space::Campaigns | Space::Due => self.engine.get(space, key),
         }
     }
 
@@ -77,9 +84,7 @@ impl View {
             (Some(end), Order::Ascending) => (from, *end),
             (Some(end), Order::Descending) => (*end, to),
         };
-        let key = |sort: u64| [partition, &sort.to_be_bytes()].concat();
-        let tables = self.engine.range(Space::Rows, (Bound::Included(key(from)), Bound::Included(key(to))), order);
-        let tables = tables.map(|row| row.and_then(|(key, value)| Ok((sort_of(&key).ok_or(Damage::Key)?, value))));
+        let tables = self.engine.rows(partition, from..=to, order);
         Merged { fresh: fresh.entries.into_iter().peekable(), tables: tables.peekable(), order }
     }
 

@@ -5,6 +5,7 @@
 
 mod campaigns;
 mod control;
+mod pack;
 mod wire;
 
 #[cfg(test)]
@@ -21,6 +22,7 @@ use saltern_core::seq::SeqNo;
 pub(super) use campaigns::{
     decode_boost, decode_letter, decode_market, encode_boost, encode_letter, encode_market, rank,
 };
+pub(super) use pack::{decode_pack, encode_pack, stripe_end};
 use wire::{Reader, Writer};
 
 const MESSAGE: u8 = 1;
@@ -36,6 +38,8 @@ const DEAD_LETTER: u8 = 8;
 const ARCHIVED: u8 = 9;
 const ERASED: u8 = 10;
 const CONTROL: u8 = 11;
+/// Not a row, but several of them.
+const PACK: u8 = 12;
 
 /// Why bytes are not a row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -14,8 +14,12 @@ impl Writer {
         Self(bytes)
     }
 
+    pub(super) fn tag(&mut self, tag: u8) {
+        self.0.push(tag);
+    }
+
     pub(super) fn head(&mut self, kind: u8, version: u64) {
-        self.0.push(kind);
+        self.tag(kind);
         self.number(version);
     }
 
@@ -118,10 +122,24 @@ impl<'a> Reader<'a> {
     }
 
     fn utf8(&mut self, length: u64) -> Result<&'a str, Damage> {
+        std::str::from_utf8(self.take(length)?).map_err(|_| Damage::Text)
+    }
+
+    /// Bytes behind their number.
+    pub(super) fn slice(&mut self) -> Result<&'a [u8], Damage> {
+        let length = self.number()?;
+        self.take(length)
+    }
+
+    fn take(&mut self, length: u64) -> Result<&'a [u8], Damage> {
         let length = usize::try_from(length).map_err(|_| Damage::Number)?;
-        let (text, rest) = self.0.split_at_checked(length).ok_or(Damage::Truncated)?;
+        let (bytes, rest) = self.0.split_at_checked(length).ok_or(Damage::Truncated)?;
         self.0 = rest;
-        std::str::from_utf8(text).map_err(|_| Damage::Text)
+        Ok(bytes)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     pub(super) fn end(&self) -> Result<(), Damage> {

@@ -23,12 +23,14 @@ pub(in crate::embedded) struct Change {
     bytes: Vec<u8>,
     key_bytes: usize,
     is_removal: bool,
+    /// Whether nothing is under the key in any table, as far as is known: this is not written down.
+    pub(in crate::embedded) is_new: bool,
 }
 
 impl Change {
     /// `bytes` are the key, as long as it is said to be, and the value.
     pub(in crate::embedded) fn joined(space: Space, key_bytes: usize, bytes: Vec<u8>) -> Self {
-        Self { space, bytes, key_bytes, is_removal: false }
+        Self { space, bytes, key_bytes, is_removal: false, is_new: false }
     }
 
     pub(in crate::embedded) fn put(space: Space, key: Vec<u8>, value: &[u8]) -> Self {
@@ -38,7 +40,7 @@ impl Change {
     }
 
     pub(in crate::embedded) fn removal(space: Space, key: Vec<u8>) -> Self {
-        Self { space, key_bytes: key.len(), bytes: key, is_removal: true }
+        Self { space, key_bytes: key.len(), bytes: key, is_removal: true, is_new: false }
     }
 
     pub(in crate::embedded) fn key(&self) -> &[u8] {
@@ -100,7 +102,7 @@ impl Found<'_> {
             let (bytes, rest) = from.split_at_checked(key.checked_add(value)?)?;
             from = rest;
             let (space, is_removal) = (Space::tagged(kind & !REMOVED)?, kind & REMOVED != 0);
-            changes.push(Change { space, bytes: bytes.to_vec(), key_bytes: key, is_removal });
+            changes.push(Change { space, bytes: bytes.to_vec(), key_bytes: key, is_removal, is_new: false });
         }
         Some(changes)
     }

@@ -108,7 +108,7 @@ async fn a_folder_without_campaigns_gets_them() {
     std::fs::write(folder.path().join("SALTERN"), "embedded format 1\n").unwrap();
     for round in 0..2 {
         let store = open(folder.path());
-        assert_eq!(marker(), "embedded format 4\n");
+        assert_eq!(marker(), "embedded format 5\n");
         assert_eq!(count(&store).await.unwrap(), 1);
         assert_eq!(store.put_boost(&key(1), &boost(round)).await.unwrap(), BoostPut::Applied);
     }

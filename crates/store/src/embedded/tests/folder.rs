@@ -24,7 +24,7 @@ fn folders_are_created_with_their_parents() {
     let folder = TempDir::new().unwrap();
     let deep = folder.path().join("a/b/c");
     drop(open(&deep));
-    assert_eq!(std::fs::read_to_string(deep.join("SALTERN")).unwrap(), "embedded format 4\n");
+    assert_eq!(std::fs::read_to_string(deep.join("SALTERN")).unwrap(), "embedded format 5\n");
 }
 
 #[test]
@@ -59,9 +59,9 @@ fn what_is_not_ours_is_not_touched(#[case] name: &str, #[case] content: &str) {
 fn a_newer_format_is_refused() {
     let folder = TempDir::new().unwrap();
     drop(open(folder.path()));
-    std::fs::write(folder.path().join("SALTERN"), "embedded format 5\n").unwrap();
+    std::fs::write(folder.path().join("SALTERN"), "embedded format 6\n").unwrap();
     let before = snapshot(folder.path());
-    assert!(matches!(refused(folder.path()), OpenError::NewerFormat { format: 5, .. }));
+    assert!(matches!(refused(folder.path()), OpenError::NewerFormat { format: 6, .. }));
     assert_eq!(snapshot(folder.path()), before);
 }
 

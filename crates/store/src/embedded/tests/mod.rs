@@ -4,6 +4,7 @@ mod damage;
 mod durability;
 mod folder;
 mod layers;
+mod packs;
 mod scan;
 
 use std::path::Path;
