@@ -30,6 +30,7 @@ impl Filter {
     /// With more, it would say "perhaps" to half of what is new.
     pub(super) const CLAIMS_MAX: usize = 160_000_000;
 
+    /// One that is told of again, as few are, takes room again.
     pub(super) fn insert(&self, hash: u64) {
         let mut before = self.claims.fetch_add(1, Relaxed);
         let mut stage = 0;

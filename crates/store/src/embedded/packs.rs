@@ -110,7 +110,14 @@ impl Engine {
         let (Some(partition), Some(sort @ 1..)) = (partition_of(key), sort_of(key)) else {
             return self.get(Space::Rows, key);
         };
-        self.rows(partition, sort..=sort, Order::Ascending).next().map(|row| row.map(|(_, row)| row)).transpose()
+        for entry in self.entries(partition, &(sort..=sort), Order::Ascending) {
+            let (last, entry) = entry?;
+            let rows = decode_pack(sort_of(&last).ok_or(Damage::Key)?, &entry)?;
+            if let Ok(at) = rows.binary_search_by_key(&sort, |(sort, _)| *sort) {
+                return Ok(Some(rows[at].1.into()));
+            }
+        }
+        Ok(None)
     }
 
     /// Entries that may hold rows of a range: each stands under the key of its last one.

@@ -153,7 +153,7 @@ impl EmbeddedStore {
     async fn write(&self, puts: &[Put]) -> Result<Vec<PutOutcome>, StoreError> {
         let mut writes = Vec::with_capacity(puts.len() + 1);
         for put in puts {
-            writes.push(self.prepare(put)?);
+            writes.push(self.prepare(put, puts.len() == 1)?);
         }
         writes.extend(puts.iter().filter_map(due::index));
         let writes = self.commit(writes).await?;
@@ -172,12 +172,15 @@ impl EmbeddedStore {
     }
 
     /// All that can be done for a put before it is the commit thread's turn.
-    fn prepare(&self, put: &Put) -> Result<Write, StoreError> {
+    fn prepare(&self, put: &Put, is_alone: bool) -> Result<Write, StoreError> {
         let (space, key) = (Space::of(&put.key.partition), key_with_room(&put.key, codec::size_hint(&put.record)));
         let found = match space {
             Space::Claims => Some(self.view.look(space, &key)?),
-            // A row that is to be replaced is there. A new one lies beyond the end of its partition, as the commit thread knows.
-            Space::Rows if matches!(put.condition, Condition::Version(_)) => Some(self.view.look(space, &key)?),
+            // A row that is to be replaced is there, and so is, mostly, one that comes without a claim. A new one lies beyond the
+            // end of its partition, as the commit thread knows.
+            Space::Rows if is_alone || matches!(put.condition, Condition::Version(_)) => {
+                Some(self.view.look(space, &key)?)
+            }
             Space::Rows | Space::Campaigns | Space::Due => None,
         };
         let change = Change::joined(space, key.len(), codec::encode_behind(key, &put.record));
