@@ -3,7 +3,6 @@
 //! What merging tables costs goes by their entries, and rows of a stripe are mostly written and read together. A row is in one
 //! entry only: what replaces it goes into the same one. Entries of a stripe may interleave, if its rows came out of order.
 
-use std::collections::HashSet;
 use std::iter::Peekable;
 use std::ops::{Bound, RangeInclusive};
 
@@ -164,7 +163,7 @@ impl Engine {
     fn replaced(&self, partition: &[u8], mut rows: Vec<(u64, &[u8])>) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
         let [(first @ 1.., _), ..] = *rows else { return Ok(pack(&rows)) };
         let mut entries = Vec::new();
-        let mut there = HashSet::new();
+        let mut there = Vec::new();
         for entry in self.entries(partition, &(first..=first), Order::Ascending) {
             let (key, entry) = entry?;
             let last = sort_of(&key).ok_or(Damage::Key)?;
@@ -173,7 +172,7 @@ impl Engine {
             for (sort, row) in &mut pack {
                 if let Ok(at) = rows.binary_search_by_key(sort, |(sort, _)| *sort) {
                     (*row, is_changed) = (rows[at].1, true);
-                    there.insert(*sort);
+                    there.push(*sort);
                 }
             }
             if is_changed {
