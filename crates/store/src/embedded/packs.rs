@@ -54,9 +54,8 @@ pub(super) fn stripes(
 }
 
 impl<I: Iterator<Item = Result<Entry, StoreError>>> Stripes<I> {
-    fn unpack(&self, (key, entry): &Entry, rows: &mut Vec<(u64, Slice)>) -> Result<(), Damage> {
-        let found = decode_pack(sort_of(key).ok_or(Damage::Key)?, entry)?;
-        let found = found.into_iter().filter(|(sort, _)| self.within.contains(sort));
+    fn unpack(&self, entry: &Entry, rows: &mut Vec<(u64, Slice)>) -> Result<(), Damage> {
+        let found = rows_in(entry)?.into_iter().filter(|(sort, _)| self.within.contains(sort));
         rows.extend(found.map(|(sort, row)| (sort, row.into())));
         Ok(())
     }
@@ -110,8 +109,8 @@ impl Engine {
             return self.get(Space::Rows, key);
         };
         for entry in self.entries(partition, &(sort..=sort), Order::Ascending) {
-            let (last, entry) = entry?;
-            let rows = decode_pack(sort_of(&last).ok_or(Damage::Key)?, &entry)?;
+            let entry = entry?;
+            let rows = rows_in(&entry)?;
             if let Ok(at) = rows.binary_search_by_key(&sort, |(sort, _)| *sort) {
                 return Ok(Some(rows[at].1.into()));
             }
@@ -165,18 +164,16 @@ impl Engine {
         let mut entries = Vec::new();
         let mut there = Vec::new();
         for entry in self.entries(partition, &(first..=first), Order::Ascending) {
-            let (key, entry) = entry?;
-            let last = sort_of(&key).ok_or(Damage::Key)?;
-            let mut pack = decode_pack(last, &entry)?;
-            let mut is_changed = false;
-            for (sort, row) in &mut pack {
+            let entry = entry?;
+            let (mut found, mut is_changed) = (rows_in(&entry)?, false);
+            for (sort, row) in &mut found {
                 if let Ok(at) = rows.binary_search_by_key(sort, |(sort, _)| *sort) {
                     (*row, is_changed) = (rows[at].1, true);
                     there.push(*sort);
                 }
             }
             if is_changed {
-                entries.push((last, encode_pack(&pack)));
+                entries.extend(found.last().map(|(last, _)| (*last, encode_pack(&found))));
             }
         }
         rows.retain(|(sort, _)| !there.contains(sort));
@@ -184,6 +181,11 @@ impl Engine {
         entries.sort_unstable_by_key(|(last, _)| *last);
         Ok(entries)
     }
+}
+
+/// In order; the last one's sort key is that of the entry.
+fn rows_in((key, entry): &Entry) -> Result<Vec<(u64, &[u8])>, Damage> {
+    decode_pack(sort_of(key).ok_or(Damage::Key)?, entry)
 }
 
 fn each<T, E>(found: Result<Vec<T>, E>) -> impl Iterator<Item = Result<T, E>> {

@@ -23,9 +23,9 @@ const THIN: EmbeddedOptions = EmbeddedOptions {
 };
 
 /// The engine's files of rows. Keyspace 0 is the engine's own.
-const ROWS: &str = "engine/keyspaces/1";
+pub(super) const ROWS: &str = "engine/keyspaces/1";
 
-fn replace(from: &Path, to: &Path) {
+pub(super) fn replace(from: &Path, to: &Path) {
     std::fs::remove_dir_all(to).unwrap();
     copy(from, to);
 }

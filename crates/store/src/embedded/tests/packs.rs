@@ -81,12 +81,10 @@ async fn rows_that_move_once_more_are_in_one_entry() {
     let (live, killed) = (folder.path().join("live"), folder.path().join("killed"));
     let store = open(&live);
     append_all(&store, 1..=10).await;
-    super::durability::copy(&live, &killed);
+    durability::copy(&live, &killed);
     store.settle().await.unwrap();
     drop(store);
-    let rows = "engine/keyspaces/1";
-    std::fs::remove_dir_all(killed.join(rows)).unwrap();
-    super::durability::copy(&live.join(rows), &killed.join(rows));
+    layers::replace(&live.join(layers::ROWS), &killed.join(layers::ROWS));
 
     let store = open(&killed);
     append_all(&store, 11..=20).await;
