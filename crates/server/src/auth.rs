@@ -81,14 +81,21 @@ impl Keys {
             return Ok(());
         }
         let unauthorized = |detail| Problem::new(Kind::Unauthorized, detail);
-        let credentials = headers.get(header::AUTHORIZATION).ok_or_else(|| unauthorized("no API key was sent"))?;
+        let credentials = headers
+            .get(header::AUTHORIZATION)
+            .ok_or_else(|| unauthorized("no API key was sent; send the header `authorization: Bearer KEY`"))?;
         let key = bearer(credentials.as_bytes())
-            .ok_or_else(|| unauthorized("the authorization header must read `Bearer KEY`"))?;
-        let scopes = self.0.get(&*Sha256::digest(key)).ok_or_else(|| unauthorized("the API key is not known"))?;
+            .ok_or_else(|| unauthorized("the authorization header must be `Bearer KEY`"))?;
+        let scopes = self.0.get(&*Sha256::digest(key)).ok_or_else(|| {
+            unauthorized("the API key is unknown; check it against the [[api_keys]] of the server's configuration")
+        })?;
         if scopes.contains(&needed) || scopes.contains(&Scope::Admin) {
             return Ok(());
         }
-        Err(Problem::new(Kind::Forbidden, format!("the API key lacks the scope {needed}")))
+        Err(Problem::new(
+            Kind::Forbidden,
+            format!("the API key lacks the scope {needed}; send another key, or add the scope to it"),
+        ))
     }
 }
 

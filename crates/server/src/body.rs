@@ -1,5 +1,6 @@
 //! Request bodies, bounded in size and time.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
@@ -67,9 +68,7 @@ impl Received<'_> {
 
 /// The bytes of a JSON body.
 pub(crate) async fn read(request: Request, limits: Limits<'_>) -> Result<Received<'_>, Problem> {
-    if media_type(request.headers())? != MediaType::Json {
-        return Err(other_type());
-    }
+    media_type(request.headers(), &[MediaType::Json])?;
     let declared = request.body().size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
     let expected = declared.map_or(limits.bytes_max, |bytes| bytes.min(limits.bytes_max));
     let room = limits.room.take(expected)?;
@@ -82,7 +81,7 @@ pub(crate) async fn read(request: Request, limits: Limits<'_>) -> Result<Receive
                 if !awaits_go_ahead {
                     discard(&mut body).await;
                 }
-                let detail = format!("a body of at most {} bytes is allowed here", limits.bytes_max);
+                let detail = format!("the body must not exceed {} bytes here; nothing was changed", limits.bytes_max);
                 Err(Problem::new(Kind::PayloadTooLarge, detail))
             }
         }
@@ -131,7 +130,10 @@ async fn collect(body: &mut Body, bytes_max: usize) -> Result<Option<Bytes>, Pro
     }
     let (mut first, mut joined) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| Problem::invalid("the body broke off"))?.into_data() else { continue };
+        let Ok(data) = frame.map_err(|_| Problem::invalid("the body ended early; nothing was changed"))?.into_data()
+        else {
+            continue;
+        };
         if first.len() + joined.len() + data.len() > bytes_max {
             return Ok(None);
         }
@@ -167,27 +169,34 @@ pub(crate) enum MediaType {
     Ndjson,
 }
 
-pub(crate) fn media_type(headers: &HeaderMap) -> Result<MediaType, Problem> {
-    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    let Some(content_type) = text(header::CONTENT_TYPE) else {
-        return Err(Problem::new(Kind::UnsupportedMediaType, "content-type is missing"));
-    };
-    if text(header::CONTENT_ENCODING).is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
-        return Err(Problem::new(Kind::UnsupportedMediaType, "content-encoding is not supported"));
-    }
-    let alone = || content_type.split(';').next().unwrap_or_default().trim();
-    let is = |name: &str| content_type == name || alone().eq_ignore_ascii_case(name);
-    if is("application/json") {
-        Ok(MediaType::Json)
-    } else if is("application/x-ndjson") {
-        Ok(MediaType::Ndjson)
-    } else {
-        Err(other_type())
+impl MediaType {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Ndjson => "application/x-ndjson",
+        }
     }
 }
 
-fn other_type() -> Problem {
-    Problem::new(Kind::UnsupportedMediaType, "content-type is another")
+/// What a body says it is, if the route takes it.
+pub(crate) fn media_type(headers: &HeaderMap, taken: &[MediaType]) -> Result<MediaType, Problem> {
+    let refused = |found: fmt::Arguments<'_>| {
+        let expected: Vec<_> = taken.iter().map(|media_type| media_type.name()).collect();
+        let detail = format!("content-type must be {}, {found}", expected.join(" or "));
+        Problem::new(Kind::UnsupportedMediaType, detail)
+    };
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let Some(content_type) = text(header::CONTENT_TYPE) else {
+        return Err(refused(format_args!("but the request has none")));
+    };
+    if text(header::CONTENT_ENCODING).is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
+        let detail = "content-encoding is not supported; send the body uncompressed";
+        return Err(Problem::new(Kind::UnsupportedMediaType, detail));
+    }
+    let alone = || content_type.split(';').next().unwrap_or_default().trim();
+    let is =
+        |media_type: &MediaType| content_type == media_type.name() || alone().eq_ignore_ascii_case(media_type.name());
+    taken.iter().find(|media_type| is(media_type)).copied().ok_or_else(|| refused(format_args!("not {:?}", alone())))
 }
 
 #[cfg(test)]

@@ -77,12 +77,12 @@ impl Lines {
     }
 
     async fn next_data(&mut self) -> Result<Option<Bytes>, Problem> {
-        let taken = format!("after {} lines; lines may have been taken, and all may be sent again", self.index);
+        let taken = format!("after {} lines; some lines may have been applied, send all of them again", self.index);
         loop {
             let frame = tokio::time::timeout(self.timeout, self.body.frame()).await;
-            let late = |_| Problem::new(Kind::RequestTimeout, format!("the body did not go on in time {taken}"));
+            let late = |_| Problem::new(Kind::RequestTimeout, format!("the body stalled {taken}"));
             let Some(frame) = frame.map_err(late)? else { return Ok(None) };
-            let frame = frame.map_err(|_| Problem::invalid(format!("the body broke off {taken}")))?;
+            let frame = frame.map_err(|_| Problem::invalid(format!("the body ended early {taken}")))?;
             if let Ok(data) = frame.into_data() {
                 return Ok(Some(data));
             }

@@ -60,11 +60,15 @@ pub(crate) fn decoded<'a>(text: &'a str, name: &str) -> Result<Cow<'a, str>, Pro
         }
         let mut digit = || rest.next().and_then(|b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
         let (Some(high), Some(low)) = (digit(), digit()) else {
-            return Err(Problem::invalid(format!("{name} holds a `%` that is not followed by two hex digits")));
+            return Err(Problem::invalid(format!(
+                "{name} holds a `%` that is not followed by two hex digits; write `%` as %25"
+            )));
         };
         bytes.push(high << 4 | low);
     }
-    String::from_utf8(bytes).map(Cow::Owned).map_err(|_| Problem::invalid(format!("{name} is not UTF-8")))
+    String::from_utf8(bytes)
+        .map(Cow::Owned)
+        .map_err(|_| Problem::invalid(format!("{name} must be UTF-8 after percent-decoding")))
 }
 
 #[cfg(test)]

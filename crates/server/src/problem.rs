@@ -78,26 +78,26 @@ impl Kind {
             Self::InvalidRequest => "The request is not valid",
             Self::Unauthorized => "An API key is needed",
             Self::Forbidden => "The API key does not allow this",
-            Self::NotFound => "There is nothing at this path",
+            Self::NotFound => "No such path",
             Self::Void => "The seq_no will never hold a message",
             Self::Pending => "The seq_no holds no message yet",
             Self::BeyondHead => "The seq_no is beyond the newest message",
-            Self::UnknownTenant => "The tenant is not known",
-            Self::MethodNotAllowed => "The path does not know this method",
+            Self::UnknownTenant => "The tenant is unknown",
+            Self::MethodNotAllowed => "The method is not allowed on this path",
             Self::RequestTimeout => "The body took too long to arrive",
-            Self::MessageIdConflict => "The message_id stands for another message",
+            Self::MessageIdConflict => "The message_id belongs to another message",
             Self::PayloadTooLarge => "The body is too large",
-            Self::UnsupportedMediaType => "The body is of a type that is not taken here",
+            Self::UnsupportedMediaType => "The content type is not supported here",
             Self::DataLoss => "Stored data is missing or damaged",
             Self::Internal => "The server failed",
-            Self::Overloaded => "Too many requests are under way",
-            Self::RegistryUnavailable => "The registry is out of reach",
+            Self::Overloaded => "The server is overloaded",
+            Self::RegistryUnavailable => "The registry cannot be reached",
             Self::StoreUnavailable => "The store did not answer in time",
-            Self::OutcomeUnknown => "The outcome is not known",
+            Self::OutcomeUnknown => "The outcome is unknown",
             Self::NotReady => "The server is not ready",
             Self::ConversationFull => "The conversation has no seq_no left",
-            Self::ErasureUnfinished => "The erasure is not at its end",
-            Self::ArchiveBusy => "A pass is under way",
+            Self::ErasureUnfinished => "The erasure is not finished",
+            Self::ArchiveBusy => "Another archive pass is running",
             Self::NoArchive => "No archive is configured",
         }
     }
@@ -194,18 +194,24 @@ impl From<AppendError> for Problem {
     fn from(error: AppendError) -> Self {
         let problem = match &error {
             AppendError::Conflict(seq) => {
-                let detail = format!("message_id was used with another body, at seq_no {seq}; nothing was changed");
+                let detail = format!(
+                    "message_id was already used with another body, at seq_no {seq}; nothing was changed. Send a new message under \
+                     a new message_id"
+                );
                 return Self { seq_no: Some(seq.get()), ..Self::new(Kind::MessageIdConflict, detail) };
             }
             AppendError::Overloaded => return overloaded(),
-            AppendError::Registry(_) => {
-                Self::new(Kind::RegistryUnavailable, "no seq_no can be had now; the same message_id may be sent again")
-            }
+            AppendError::Registry(_) => Self::new(
+                Kind::RegistryUnavailable,
+                "the registry did not answer, so no seq_no could be issued; retry with the same message_id",
+            ),
             AppendError::Unsettled(_) => Self::new(
                 Kind::OutcomeUnknown,
-                "the message may have been stored or not; the same message_id may be sent again",
+                "the message may or may not have been stored; retry with the same message_id",
             ),
-            AppendError::Full => Self::new(Kind::ConversationFull, "the conversation takes no more messages"),
+            AppendError::Full => {
+                Self::new(Kind::ConversationFull, "the conversation has used all of its seq_nos; start another one")
+            }
             AppendError::Damaged(_) => damaged(),
         };
         problem.caused_by(&error)
@@ -216,9 +222,12 @@ impl From<ReadError> for Problem {
     fn from(error: ReadError) -> Self {
         let problem = match &error {
             ReadError::Overloaded => return overloaded(),
-            ReadError::Unavailable(_) => Self::new(Kind::StoreUnavailable, "nothing is known to be missing; ask again"),
+            ReadError::Unavailable(_) => Self::new(
+                Kind::StoreUnavailable,
+                "the store did not answer in time; nothing is known to be missing. Retry",
+            ),
             ReadError::Lost { seq, .. } => {
-                let detail = format!("seq_no {seq} must exist, but the store does not have it");
+                let detail = format!("seq_no {seq} must exist, but the store does not have it; tell the operator");
                 Self { seq_no: Some(seq.get()), ..Self::new(Kind::DataLoss, detail) }
             }
             ReadError::Damaged(_) => damaged(),
@@ -241,7 +250,8 @@ fn unread(seq: SeqNo, problem: &ContentProblem) -> Problem {
         ContentProblem::Missing | ContentProblem::Damaged(_) => Kind::DataLoss,
         ContentProblem::Unavailable(_) => Kind::StoreUnavailable,
     };
-    let detail = format!("content of seq_no {seq}: {problem}; with archived=refs the page can be had without contents");
+    let detail =
+        format!("content of seq_no {seq}: {problem}; archived=refs returns the page without archived contents");
     Problem { seq_no: Some(seq.get()), ..Problem::new(kind, detail) }
 }
 
@@ -251,9 +261,10 @@ impl From<EraseError> for Problem {
             EraseError::Overloaded => return overloaded(),
             EraseError::Read(error) => return error.clone().into(),
             EraseError::Archive(ArchiveError::Content { seq, source }) => unread(*seq, source),
-            EraseError::Archive(_) => {
-                Self::new(Kind::ErasureUnfinished, "the content may be gone for readers, but not everywhere; ask again")
-            }
+            EraseError::Archive(_) => Self::new(
+                Kind::ErasureUnfinished,
+                "readers may no longer see the content, but it is not yet removed everywhere; retry",
+            ),
         };
         problem.caused_by(&error)
     }
@@ -262,11 +273,13 @@ impl From<EraseError> for Problem {
 impl From<ArchiveError> for Problem {
     fn from(error: ArchiveError) -> Self {
         let problem = match &error {
-            ArchiveError::Busy => Self::new(Kind::ArchiveBusy, "another pass is under way here; come back later"),
+            ArchiveError::Busy => {
+                Self::new(Kind::ArchiveBusy, "this server is already running an archive pass; retry when it has ended")
+            }
             ArchiveError::Content { seq, source } => unread(*seq, source),
             ArchiveError::Store(_) | ArchiveError::Objects(_) | ArchiveError::NotAsWritten(_) => Self::new(
                 Kind::StoreUnavailable,
-                "the pass has stopped; what it has done is done, and the next one goes on from there",
+                "the archive pass stopped before its end; what it archived stays archived, and the next pass resumes there",
             ),
         };
         problem.caused_by(&error)
@@ -286,9 +299,10 @@ pub(crate) fn unsettled(error: &CampaignError, detail: impl Into<Cow<'static, st
 impl From<CampaignError> for Problem {
     fn from(error: CampaignError) -> Self {
         let problem = match &error {
-            CampaignError::Unavailable(_) => {
-                Self::new(Kind::StoreUnavailable, "nothing is known to be missing; ask again")
-            }
+            CampaignError::Unavailable(_) => Self::new(
+                Kind::StoreUnavailable,
+                "the store did not answer in time; nothing is known to be missing. Retry",
+            ),
             CampaignError::Damaged(_) => damaged(),
         };
         problem.caused_by(&error)
@@ -307,21 +321,31 @@ impl From<LookupError> for Problem {
 }
 
 pub(crate) fn unknown_tenant(tenant: &TenantId) -> Problem {
-    Problem::new(Kind::UnknownTenant, format!("there is no tenant {tenant:?}; set its market first"))
+    Problem::new(
+        Kind::UnknownTenant,
+        format!("tenant {tenant:?} is unknown; create it with PUT /v1/tenants/{{tenant}}"),
+    )
 }
 
 impl From<RegistryError> for Problem {
     fn from(error: RegistryError) -> Self {
-        Self::new(Kind::RegistryUnavailable, "the present rates cannot be had now").caused_by(&error)
+        Self::new(Kind::RegistryUnavailable, "the registry did not answer, so the current rates are unknown; retry")
+            .caused_by(&error)
     }
 }
 
 pub(crate) fn overloaded() -> Problem {
-    Problem::new(Kind::Overloaded, "nothing was changed; come back later")
+    Problem::new(
+        Kind::Overloaded,
+        "the server has as many requests in flight as it allows; nothing was changed. Retry later",
+    )
 }
 
 fn damaged() -> Problem {
-    Problem::new(Kind::DataLoss, "the store holds data that it cannot have been given")
+    Problem::new(
+        Kind::DataLoss,
+        "stored data is corrupt; nothing was changed. Tell the operator: the server's log names the cause",
+    )
 }
 
 /// A failure (RFC 9457).

@@ -43,7 +43,9 @@ pub(crate) fn page(uri: &Uri) -> Result<PageQuery, Problem> {
     let after = number("after_seq", after, 0..=SEQ_NO_END - 1)?;
     let limit = number("limit", limit, LIMITS)?;
     let cursor = match (before, after) {
-        (Some(_), Some(_)) => return Err(Problem::invalid("before_seq and after_seq exclude each other")),
+        (Some(_), Some(_)) => {
+            return Err(Problem::invalid("before_seq and after_seq exclude each other; send one of them"));
+        }
         (before, None) => Cursor::Before(before.and_then(SeqNo::new)),
         (None, Some(after)) => Cursor::After(after),
     };
@@ -62,7 +64,7 @@ fn contents(archived: Option<&str>) -> Result<Contents, Problem> {
     match archived {
         None => Ok(Contents::Fetched),
         Some("refs") => Ok(Contents::Refs),
-        Some(_) => Err(Problem::invalid("archived can only be `refs`: rows without archived contents")),
+        Some(_) => Err(Problem::invalid("archived must be `refs` (leave archived contents out), or absent")),
     }
 }
 
@@ -85,15 +87,23 @@ fn values<'a, const N: usize>(uri: &'a Uri, known: [&'static str; N]) -> Result<
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let name = decoded(name, "the query")?;
         let Some(index) = known.iter().position(|known| *known == name) else {
-            return Err(Problem::invalid(format!("query parameter {name:?} is not known here")));
+            return Err(Problem::invalid(format!("query parameter {name:?} is unknown; {}", expected(&known))));
         };
         let name = known[index];
         if values[index].is_some() {
-            return Err(Problem::invalid(format!("{name} is given twice")));
+            return Err(Problem::invalid(format!("query parameter {name} is given twice; send it once")));
         }
         values[index] = Some(decoded(value, name)?);
     }
     Ok(values)
+}
+
+/// The parameters that a route takes, for people.
+fn expected(known: &[&str]) -> String {
+    match known {
+        [] => "this route takes none".to_owned(),
+        known => format!("this route takes {}", known.join(", ")),
+    }
 }
 
 fn number(name: &str, text: &str, range: &RangeInclusive<u64>) -> Result<u64, Problem> {
@@ -101,7 +111,7 @@ fn number(name: &str, text: &str, range: &RangeInclusive<u64>) -> Result<u64, Pr
     let value = digits.then(|| text.parse().ok()).flatten().filter(|v| range.contains(v));
     value.ok_or_else(|| {
         let (from, to) = range.clone().into_inner();
-        Problem::invalid(format!("{name} must be a number from {from} to {to}, in digits"))
+        Problem::invalid(format!("{name} must be a whole number from {from} to {to}, in digits, not {text:?}"))
     })
 }
 

@@ -63,14 +63,28 @@ impl ServerConfig {
 
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    #[error("{0} can be reached from other machines, and no API keys are configured: everyone could read and write")]
+    #[error(
+        "{0} is reachable from other machines, which requires API keys; configure [[api_keys]] or listen on 127.0.0.1"
+    )]
     Open(SocketAddr),
-    #[error("cannot listen on {address}")]
+    #[error("cannot listen on {address}; {}", advice(source))]
     Listen {
         address: SocketAddr,
         #[source]
         source: io::Error,
     },
+}
+
+/// What to do about an address that cannot be listened on.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "stop the process that uses the port, or choose another with --listen",
+        io::ErrorKind::PermissionDenied => {
+            "choose a port from 1024 on with --listen, or run with the privilege to use this one"
+        }
+        io::ErrorKind::AddrNotAvailable => "choose an address of this machine with --listen",
+        _ => "choose another address with --listen",
+    }
 }
 
 /// A server that is listening, but does not accept yet.

@@ -54,12 +54,12 @@ fn bad_messages() -> Vec<(Vec<u8>, &'static str)> {
         (invalid_utf8, "unicode"),
         (raw(" "), "EOF"),
         (raw("{"), "EOF"),
-        (raw("null"), "an object"),
-        (raw("[]"), "an object"),
-        (raw(r#"["m","a",null,"",null]"#), "an object"),
-        (raw(r#""m""#), "an object"),
+        (raw("null"), "a JSON object"),
+        (raw("[]"), "a JSON object"),
+        (raw(r#"["m","a",null,"",null]"#), "a JSON object"),
+        (raw(r#""m""#), "a JSON object"),
         (raw("\u{feff}{}"), "expected value"),
-        (raw(&"[".repeat(200_000)), "an object"),
+        (raw(&"[".repeat(200_000)), "a JSON object"),
         (raw(&format!(r#"{{"content":{}"#, "[".repeat(200_000))), "content"),
         (raw(r#"{"message_id":"m","sender_id":"a","content":""} x"#), "trailing"),
         (raw(r#"{"message_id":"m","sender_id":"a","content":""}{}"#), "trailing"),
@@ -136,12 +136,12 @@ async fn batches_have_1_to_500_messages() {
         json!({"messages": messages}).to_string()
     };
     for (body, named) in [
-        (batch(0), "messages is empty"),
+        (batch(0), "at least one message"),
         (batch(501), "500"),
         ("{}".into(), "messages"),
         (r#"{"messages":null}"#.into(), "messages"),
         (r#"{"messages":{}}"#.into(), "messages"),
-        (r#"{"messages":[null]}"#.into(), "an object"),
+        (r#"{"messages":[null]}"#.into(), "a JSON object"),
         (batch(1).replace("]}", r#"],"messages":[]}"#), "duplicate field `messages`"),
         (batch(1).replace("]}", r#"],"atomic":true}"#), "`atomic`"),
     ] {
@@ -228,8 +228,8 @@ async fn bad_paths_and_parameters_are_refused() {
     let cases = [
         (id(&text(257)), "conversation_id is 257 bytes"),
         (id(""), "conversation_id must not be empty"),
-        (id("%ff"), "conversation_id is not UTF-8"),
-        (id("%ed%a0%80"), "conversation_id is not UTF-8"),
+        (id("%ff"), "conversation_id must be UTF-8"),
+        (id("%ed%a0%80"), "conversation_id must be UTF-8"),
         (id("%"), "conversation_id"),
         (id("%2"), "conversation_id"),
         (id("%zz"), "conversation_id"),

@@ -61,7 +61,7 @@ async fn bad_markets_are_refused_and_change_nothing() {
         (r#"{"model":"other","time_zone":"UTC"}"#.into(), "other"),
         (r#"{"model":"zoned","time_zone":"Mars/Olympus"}"#.into(), "Mars/Olympus"),
         (r#"{"model":"zoned","time_zone":"UTC","x":1}"#.into(), "`x`"),
-        ("[]".into(), "an object"),
+        ("[]".into(), "a JSON object"),
         (slot(r#"["11:00"]"#), "\"x\" is not a pair"),
         (slot(r#"["11:00","15:00","16:00"]"#), "\"x\" is not a pair"),
         (slot(r#"["11:00","25:00"]"#), "25:00"),
@@ -227,7 +227,7 @@ async fn bad_questions_are_told_why() {
         (json!({"tenant": "at", "partner_ids": ["p"], "at": "2026-11-16T12:30:00"}), "not a time with its offset"),
         (json!({"tenant": "at", "partner_ids": ["p"], "at": 7}), "invalid type"),
         (json!({"tenant": "at", "partner_ids": ["p"], "limit": 7}), "`limit`"),
-        (json!([]), "an object"),
+        (json!([]), "a JSON object"),
     ];
     for (body, named) in cases {
         let reply = server.post(BOOSTS, body.to_string()).await;

@@ -5,7 +5,8 @@ mod harness;
 
 use bytes::Bytes;
 use harness::{BATCH, Harness, MESSAGES, loopback, message, request};
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
+use rstest::rstest;
 use saltern_store::faulty::{FaultPlan, ReadFaults, WriteFaults};
 use serde_json::{Value, json};
 
@@ -256,4 +257,108 @@ async fn a_server_without_keys_stays_on_loopback() {
         assert_eq!(bound.is_ok(), allowed, "{listen}");
         assert!(allowed || matches!(bound, Err(saltern_server::BindError::Open(_))));
     }
+}
+
+#[tokio::test]
+async fn a_browser_gets_a_page_and_everything_else_a_problem() {
+    let server = Harness::open().await;
+    let asking = |path: &str, accept: &'static str| {
+        let mut request = request(Method::GET, path, "");
+        request.headers_mut().insert("accept", HeaderValue::from_static(accept));
+        request
+    };
+    let browser = |path: &str| asking(path, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+    let page = server.send(browser("/")).await;
+    assert_eq!((page.status, page.header("content-type")), (StatusCode::OK, "text/html; charset=utf-8"));
+    assert!(page.header("content-security-policy").contains("default-src 'none'"));
+    let links: Vec<_> =
+        page.text().split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect();
+    assert!(links.iter().any(|link| link == "/openapi.json") && links.iter().any(|link| link == "/docs/guide.md"));
+    for link in links {
+        assert_ne!(server.get(&link).await.status, StatusCode::NOT_FOUND, "{link}");
+    }
+    for accept in ["", "*/*", "application/json"] {
+        assert_eq!(server.send(asking("/", accept)).await.problem(), (404, "not-found".into()));
+    }
+    assert_eq!(server.send(browser("/nowhere")).await.problem(), (404, "not-found".into()));
+    assert_eq!(server.send(browser("/docs/secrets.md")).await.problem(), (404, "not-found".into()));
+    assert_eq!(server.post("/", "{}").await.problem(), (405, "method-not-allowed".into()));
+}
+
+/// The errors that a person meets in the first hour.
+#[rstest]
+#[case::broken_json(
+    "POST",
+    MESSAGES,
+    Some("application/json"),
+    r#"{"message_id":"#,
+    "body: EOF while parsing a value at line 1 column 14"
+)]
+#[case::unknown_field(
+    "POST",
+    MESSAGES,
+    Some("application/json"),
+    r#"{"text":"x"}"#,
+    "body: unknown field `text`, expected one of `message_id`, `sender_id`, `receiver_id`, `content`, `timestamp` at line 1 column 7"
+)]
+#[case::no_object(
+    "POST",
+    MESSAGES,
+    Some("application/json"),
+    "[]",
+    "body: invalid type: sequence, expected a JSON object at line 1 column 0"
+)]
+#[case::other_type(
+    "POST",
+    MESSAGES,
+    Some("text/plain; charset=utf-8"),
+    "{}",
+    "content-type must be application/json, not \"text/plain\""
+)]
+#[case::no_type("POST", MESSAGES, None, "{}", "content-type must be application/json, but the request has none")]
+#[case::events_type(
+    "POST",
+    "/v1/campaign-events",
+    Some("text/csv"),
+    "a,b",
+    "content-type must be application/json or application/x-ndjson, not \"text/csv\""
+)]
+#[case::tenant("GET", "/v1/tenants/de", None, "", "tenant \"de\" is unknown; create it with PUT /v1/tenants/{tenant}")]
+#[case::parameter(
+    "GET",
+    "/v1/conversations/c/messages?offset=1",
+    None,
+    "",
+    "query parameter \"offset\" is unknown; this route takes before_seq, after_seq, limit, archived"
+)]
+#[case::limit(
+    "GET",
+    "/v1/conversations/c/messages?limit=1000",
+    None,
+    "",
+    "limit must be a whole number from 1 to 200, in digits, not \"1000\""
+)]
+#[case::path(
+    "GET",
+    "/v1/messages",
+    None,
+    "",
+    "no route has this path; /openapi.json lists all routes. Ids in paths must be percent-encoded"
+)]
+#[case::method("PATCH", MESSAGES, None, "", "PATCH is not allowed here; the allow header lists the methods that are")]
+#[tokio::test]
+async fn requests_say_what_was_expected(
+    #[case] method: &str,
+    #[case] path: &str,
+    #[case] content_type: Option<&'static str>,
+    #[case] body: &'static str,
+    #[case] detail: &str,
+) {
+    let server = Harness::open().await;
+    let mut request = request(Method::from_bytes(method.as_bytes()).unwrap(), path, body);
+    request.headers_mut().remove("content-type");
+    if let Some(content_type) = content_type {
+        request.headers_mut().insert("content-type", HeaderValue::from_static(content_type));
+    }
+    assert_eq!(server.send(request).await.detail(), detail);
 }

@@ -45,7 +45,7 @@ pub(crate) const PROBLEMS: &[Kind] = &[
 )]
 pub(crate) async fn events(app: Arc<App>, request: Request) -> Answer {
     query::none(request.uri())?;
-    match body::media_type(request.headers())? {
+    match body::media_type(request.headers(), &[MediaType::Json, MediaType::Ndjson])? {
         MediaType::Json => json_events(&app, request).await,
         MediaType::Ndjson => lines(&app, request).await,
     }
@@ -56,11 +56,11 @@ async fn json_events(app: &App, request: Request) -> Answer {
     let events: Vec<&RawValue> = match body.bytes.trim_ascii_start().first() {
         Some(b'[') => body::parse_any(&body.bytes)?,
         Some(b'{') | None => vec![body::parse_any(&body.bytes)?],
-        Some(_) => return Err(Problem::invalid("body: an event or an array of events is expected")),
+        Some(_) => return Err(Problem::invalid("body: expected an event (a JSON object) or an array of events")),
     };
     let events: Vec<_> = events.into_iter().map(RawValue::get).collect();
     let done = app.campaigns.apply(&events).await;
-    let done = done.map_err(|error| unsettled(&error, "some events may have been taken; all may be sent again"))?;
+    let done = done.map_err(|error| unsettled(&error, "some events may have been applied; send all of them again"))?;
     let mut tally = Tally::default();
     tally.add(done);
     tally.answer()
@@ -79,7 +79,7 @@ async fn lines(app: &App, request: Request) -> Answer {
         if let Err(error) = take_piece(app, piece, &mut tally).await {
             // Whoever is still sending gets to see the answer.
             body::discard(&mut lines.into_body()).await;
-            let detail = format!("the first {before} lines have been taken; all may be sent again");
+            let detail = format!("the first {before} lines were applied; send all of them again");
             return Err(unsettled(&error, detail));
         }
     }

@@ -4,6 +4,7 @@ mod boosts;
 mod campaign_events;
 mod conversations;
 mod dead_letters;
+mod home;
 mod messages;
 mod ops;
 mod tenants;
@@ -130,18 +131,31 @@ impl Routes {
             let other = self.gate(path.clone(), "other", None).opened_to(method_not_allowed);
             interface.add(&path, Methods::new(handlers, other));
         }
+        self.add_pages(&mut interface);
         interface
+    }
+
+    /// For people with a browser; not part of the documented API.
+    fn add_pages(&self, interface: &mut Interface) {
+        let gate = || self.gate("other".into(), "other", None);
+        let home = vec![(Method::GET, gate().opened_to(home::home))];
+        interface.add("/", Methods::new(home, gate().opened_to(method_not_allowed)));
+        let docs = vec![(Method::GET, gate().opened_to(home::docs))];
+        interface.add(home::DOCS_PATH, Methods::new(docs, gate().opened_to(method_not_allowed)));
     }
 }
 
 async fn not_found(_: Arc<App>, _: Request) -> Answer {
-    Err(Problem::new(Kind::NotFound, "see /openapi.json for the paths that there are; ids must be percent-encoded"))
+    Err(Problem::new(
+        Kind::NotFound,
+        "no route has this path; /openapi.json lists all routes. Ids in paths must be percent-encoded",
+    ))
 }
 
 async fn method_not_allowed(_: Arc<App>, request: Request) -> Answer {
     Err(Problem::new(
         Kind::MethodNotAllowed,
-        format!("{} is not possible here; see the allow header", request.method()),
+        format!("{} is not allowed here; the allow header lists the methods that are", request.method()),
     ))
 }
 
@@ -151,7 +165,7 @@ fn json<T: Serialize>(status: StatusCode, body: &T, capacity: usize) -> Answer {
 
 fn written(status: StatusCode, capacity: usize, write: impl FnOnce(&mut Json) -> serde_json::Result<()>) -> Answer {
     let mut body = Json::with_capacity(capacity);
-    write(&mut body).map_err(|_| Problem::new(Kind::Internal, "the answer could not be written down"))?;
+    write(&mut body).map_err(|_| Problem::new(Kind::Internal, "the response could not be encoded"))?;
     let mut response = Response::new(Body::from(body.into_bytes()));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

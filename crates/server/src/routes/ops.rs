@@ -48,7 +48,7 @@ pub(crate) async fn metrics(app: Arc<App>, request: Request) -> Answer {
     query::none(request.uri())?;
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &app.registry)
-        .map_err(|_| Problem::new(Kind::Internal, "the metrics could not be written down"))?;
+        .map_err(|_| Problem::new(Kind::Internal, "the metrics could not be encoded"))?;
     Ok(plain(Body::from(text), OPENMETRICS))
 }
 

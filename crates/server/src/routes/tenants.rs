@@ -44,7 +44,7 @@ pub(crate) async fn put_tenant(app: Arc<App>, request: Request) -> Answer {
     let body = app.read(request, BODY_BYTES_MAX).await?;
     let market = body::parse::<TenantBody>(&body.bytes)?.market().map_err(Problem::invalid)?;
     let put = app.campaigns.put_market(&tenant, &market).await;
-    put.map_err(|error| unsettled(&error, "the market may have been set or not; it may be sent again"))?;
+    put.map_err(|error| unsettled(&error, "the market may or may not have been set; retry with the same body"))?;
     json(StatusCode::OK, &TenantBody::new(&market), TENANT_BYTES)
 }
 

@@ -24,7 +24,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
             type Value = Object<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
+                f.write_str("a JSON object")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
@@ -216,12 +216,14 @@ fn messages<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NewMessage
             let mut messages = Vec::new();
             while let Some(Object(message)) = seq.next_element()? {
                 if messages.len() == BATCH_MESSAGES_MAX {
-                    return Err(A::Error::custom(format!("messages holds more than {BATCH_MESSAGES_MAX}")));
+                    return Err(A::Error::custom(format!(
+                        "messages must hold 1 to {BATCH_MESSAGES_MAX} messages, not more"
+                    )));
                 }
                 messages.push(message);
             }
             if messages.is_empty() {
-                return Err(A::Error::custom("messages is empty"));
+                return Err(A::Error::custom("messages must hold at least one message"));
             }
             Ok(messages)
         }
