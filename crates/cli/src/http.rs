@@ -58,7 +58,7 @@ pub(crate) fn post_lines(path: Uri, lines: Bytes) -> Request<Full<Bytes>> {
 /// Adds the API key, if there is one.
 pub(crate) fn authorize(request: &mut Request<Full<Bytes>>, key: Option<&str>) -> Result<()> {
     if let Some(key) = key {
-        let value = format!("Bearer {key}").parse().context("the API key holds characters that no header can carry")?;
+        let value = format!("Bearer {key}").parse().context("the API key must be visible ASCII, as a header is")?;
         request.headers_mut().insert(header::AUTHORIZATION, value);
     }
     Ok(())
@@ -111,18 +111,20 @@ pub(crate) struct ServerUrl {
 
 impl ServerUrl {
     pub(crate) fn parse(url: &str) -> Result<Self> {
-        let uri: Uri = url.parse().with_context(|| format!("--url: not a URL: {url}"))?;
+        let uri: Uri = url.parse().with_context(|| format!("--url must look like http://127.0.0.1:8080, not {url}"))?;
         if uri.scheme_str() != Some("http") || !matches!(uri.path(), "" | "/") || uri.query().is_some() {
             bail!("--url must look like http://127.0.0.1:8080, not {url}");
         }
-        let Some(authority) = uri.authority() else { bail!("--url names no host: {url}") };
+        let Some(authority) = uri.authority() else { bail!("--url must look like http://127.0.0.1:8080, not {url}") };
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         Ok(Self { host, port: authority.port_u16().unwrap_or(80), authority: authority.to_string() })
     }
 
     pub(crate) async fn connect(&self) -> Result<TcpStream> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await;
-        stream.with_context(|| format!("cannot reach http://{}", self.authority))
+        stream.with_context(|| {
+            format!("cannot connect to http://{}; start the server there, or correct --url", self.authority)
+        })
     }
 }
 

@@ -136,7 +136,10 @@ impl Service {
     pub(crate) async fn open_unserved(config: &Config) -> Result<Self> {
         Self::open(config).await.map_err(|e| match e.downcast_ref() {
             Some(OpenError::Locked { folder, holder: Holder { address: Some(url), .. } }) => {
-                anyhow!("folder {} is being served at {url}; ask there with --url {url}", folder.display())
+                anyhow!(
+                    "folder {} is in use by the server at {url}; repeat the command with --url {url}",
+                    folder.display()
+                )
             }
             _ => e,
         })
@@ -146,7 +149,10 @@ impl Service {
     pub(crate) async fn open_present(config: &Config) -> Result<Self> {
         let folder = &config.data.value;
         if config.mode.value == Mode::Embedded && !folder.is_dir() {
-            anyhow::bail!("there is no folder {}", folder.display());
+            anyhow::bail!(
+                "no data folder {}; name the data folder with --data, or a server with --url",
+                folder.display()
+            );
         }
         Self::open(config).await
     }
@@ -323,7 +329,9 @@ pub(crate) fn now_ms() -> u64 {
 #[cfg(feature = "cloud")]
 pub(crate) async fn init(config: &Config, args: &InitArgs) -> Result<()> {
     let Backing::Cloud(cloud) = Backing::open(config).await? else {
-        anyhow::bail!("nothing to create in embedded mode: saltern serve makes its folder; set mode = \"cloud\"");
+        anyhow::bail!(
+            "init creates DynamoDB tables, but the mode is embedded, where saltern serve creates its folder itself; set mode = \"cloud\""
+        );
     };
     let warmth = Warmth { reads_per_s: args.warm_reads, writes_per_s: args.warm_writes };
     cloud.store.create_warm_tables(warmth).await?;

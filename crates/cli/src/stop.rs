@@ -18,8 +18,8 @@ impl Stop {
 
     pub(crate) async fn requested(&mut self) {
         tokio::select! {
-            _ = self.interrupt.recv() => info!("interrupted: finishing what is under way"),
-            _ = self.terminate.recv() => info!("told to end: finishing what is under way"),
+            _ = self.interrupt.recv() => info!("interrupted: finishing requests in flight"),
+            _ = self.terminate.recv() => info!("terminated: finishing requests in flight"),
         }
     }
 }
@@ -30,6 +30,6 @@ pub(crate) async fn droppable(work: impl Future<Output = Result<()>>) -> Result<
     tokio::select! {
         done = work => done,
         _ = interrupt.recv() => bail!("interrupted"),
-        _ = terminate.recv() => bail!("told to end"),
+        _ = terminate.recv() => bail!("terminated"),
     }
 }

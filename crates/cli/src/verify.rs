@@ -78,11 +78,12 @@ async fn there(url: &str, key: Option<&str>, report: &mut Report) -> Result<Chec
             let mut request = http::post("/v1/verify".parse()?, order);
             http::authorize(&mut request, key)?;
             match http::send(&mut sender, request).await? {
-                (StatusCode::OK, body) => serde_json::from_slice::<Part>(&body).context("not Saltern's answer"),
+                (StatusCode::OK, body) => serde_json::from_slice::<Part>(&body)
+                    .context("the answer is not JSON that a Saltern server sends; check --url"),
                 (status, body) => bail!("{status}: {}", http::reason(&body)),
             }
         });
-        let part = part.await.with_context(|| format!("no answer from {url}"))?;
+        let part = part.await.with_context(|| format!("request to {url} failed"))?;
         checked.conversations += part.conversations;
         checked.rows += part.rows;
         checked.claims += part.claims;

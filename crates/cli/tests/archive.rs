@@ -245,7 +245,7 @@ async fn the_command_can_be_killed_and_goes_on() {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let stopped = child.wait_with_output().unwrap();
     assert_eq!(stopped.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&stopped.stderr).contains("goes on from there"), "{stopped:?}");
+    assert!(String::from_utf8_lossy(&stopped.stderr).contains("resumes there"), "{stopped:?}");
     let told: Value = serde_json::from_slice(&stopped.stdout).unwrap();
     assert_eq!(told["stopped"], true);
     let server = Server::start(&data);
@@ -342,7 +342,7 @@ async fn erased_text_is_nowhere_on_the_disk() {
 fn bad_usage_is_told() {
     let (folder, data) = folder_and_data();
     let absent = plain_failure(&run(folder.path(), &["archive", "--data", data.to_str().unwrap()]));
-    assert!(absent.contains("there is no folder"), "{absent}");
+    assert!(absent.contains("no data folder"), "{absent}");
     assert!(!data.exists());
     for flags in [["--older-than", "90"], ["--older-than", "-1d"], ["--rate", "0"]] {
         assert_eq!(run(folder.path(), &[&["archive"], &flags[..]].concat()).status.code(), Some(2), "{flags:?}");

@@ -50,7 +50,7 @@ fn pages_ask_for_what_they_return_and_the_classic_design_for_a_page_of_every_par
 /// Whoever stops a measurement finds neither its folder nor its server again.
 #[rstest]
 #[case("INT", "interrupted")]
-#[case("TERM", "told to end")]
+#[case("TERM", "terminated")]
 fn a_measurement_that_is_told_to_end_leaves_nothing(#[case] signal: &str, #[case] told: &str) {
     let folder = TempDir::new().unwrap();
     let mut command = support::saltern();

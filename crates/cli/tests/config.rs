@@ -53,7 +53,10 @@ fn without_anything_the_defaults_hold() {
 fn a_binary_without_cloud_mode_says_so() {
     let folder = TempDir::new().unwrap();
     let error = plain_failure(&check(folder.path(), &[("SALTERN_MODE", "cloud")], &[]));
-    assert_eq!(error, "error: SALTERN_MODE: this binary has no cloud mode; build it with --features cloud");
+    assert_eq!(
+        error,
+        "error: SALTERN_MODE: this binary was built without the cloud mode; build it with --features cloud"
+    );
 }
 
 #[test]

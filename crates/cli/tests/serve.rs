@@ -177,6 +177,53 @@ fn other_machines_need_api_keys() {
     assert!(!folder.path().join("data").exists());
 }
 
+/// The line of a failed command, with the server's address and process as the documents write them.
+fn line(server: &Server, folder: &Path, args: &[&str]) -> String {
+    let line = plain_failure(&run(folder, args));
+    line.replace(&server.addr.to_string(), "127.0.0.1:8080").replace(&server.pid().to_string(), "10127")
+}
+
+/// The errors that a person meets in the first hour: what was expected, what came, what to do.
+#[test]
+fn commands_say_what_to_do() {
+    let folder = TempDir::new().unwrap();
+    let server = Server::start(&folder.path().join("data"));
+    let (folder, address, url) = (folder.path(), server.addr.to_string(), server.url());
+    let fails = |args: &[&str]| line(&server, folder, args);
+    assert_eq!(
+        fails(&["serve", "--listen", &address, "--data", "other"]),
+        "error: cannot listen on 127.0.0.1:8080; stop the process that uses the port, or choose another with --listen: \
+         Address already in use (os error 98)"
+    );
+    assert_eq!(
+        fails(&["serve", "--listen", "127.0.0.1:0", "--data", "data"]),
+        "error: folder data is in use by process 10127 serving http://127.0.0.1:8080; stop it, or choose another folder"
+    );
+    assert_eq!(
+        fails(&["inspect", "tea", "--data", "data"]),
+        "error: folder data is in use by the server at http://127.0.0.1:8080; repeat the command with --url \
+         http://127.0.0.1:8080"
+    );
+    assert_eq!(
+        fails(&["serve", "--listen", "0.0.0.0:0", "--data", "other"]),
+        "error: --listen: 0.0.0.0:0 is reachable from other machines, which requires API keys; add [[api_keys]] to the \
+         configuration, or listen on 127.0.0.1"
+    );
+    assert_eq!(
+        fails(&["inspect", "tea", "--url", &url]),
+        "error: no conversation \"tea\": nothing has been appended to it; check the id (upper and lower case differ)"
+    );
+    assert_eq!(
+        fails(&["inspect", "tea", "--url", "localhost"]),
+        "error: --url must look like http://127.0.0.1:8080, not localhost"
+    );
+    assert_eq!(
+        fails(&["verify", "--data", "typo"]),
+        "error: no data folder typo; name the data folder with --data, or a server with --url"
+    );
+    server.terminate();
+}
+
 /// A small file system in memory; unmounted when dropped.
 struct SmallDisk(TempDir);
 

@@ -40,7 +40,7 @@ async fn a_folder_is_checked_and_each_fault_is_named() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     let absent = plain_failure(&verify(&folder, &data, &[]));
-    assert!(absent.contains("there is no folder"), "{absent}");
+    assert!(absent.contains("no data folder"), "{absent}");
     assert!(!data.exists(), "a check made a folder");
 
     let server = Server::start(&data);

@@ -47,13 +47,13 @@ async fn pass(upkeep: &Upkeep, args: &ArchiveArgs, stop: &CancellationToken, rep
         Progress::Failed(conversation, error) => report.failed(&format!("{conversation:?}: {}", chain(error))),
         Progress::Moved(so_far, part) => report.progress(so_far, part),
     });
-    let done = pass.await.context("the pass has stopped; started again, it goes on from there")?;
+    let done = pass.await.context("the pass stopped before its end; the next one resumes there")?;
     report.total = done;
     if !args.dry_run && !done.stopped {
         let swept = archive.sweep(upkeep.orphans_after, args.sweep_all, stop).await;
-        report.orphans = swept.context("looking for objects that nothing refers to")?.removed;
+        report.orphans = swept.context("the search for orphaned objects failed")?.removed;
         if args.compact {
-            upkeep.compact().await.map_err(ArchiveError::from).context("compaction")?;
+            upkeep.compact().await.map_err(ArchiveError::from).context("compaction failed")?;
         }
     }
     Ok(())

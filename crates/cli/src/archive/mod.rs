@@ -20,7 +20,7 @@ pub(crate) async fn archive(args: &ArchiveArgs) -> Result<()> {
     }
     report.end()?;
     if report.total.stopped {
-        bail!("stopped before its end; started again, it goes on from there");
+        bail!("stopped before the end; the next pass resumes there");
     }
     if report.total.failed > 0 {
         bail!("{} conversations could not be archived to the end", thousands(report.total.failed as f64));

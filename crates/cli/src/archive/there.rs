@@ -48,7 +48,7 @@ pub(super) async fn archive(url: &str, args: &ArchiveArgs, report: &mut Report) 
     loop {
         let answer = tokio::select! {
             answer = part(&address, args.target.key.as_deref(), order.clone()) => {
-                answer.with_context(|| format!("no answer from {url}"))?
+                answer.with_context(|| format!("request to {url} failed"))?
             }
             () = stop.requested() => {
                 report.total.stopped = true;
@@ -84,7 +84,9 @@ async fn part(address: &ServerUrl, key: Option<&str>, order: Bytes) -> Result<An
         let mut request = http::post("/v1/archive".parse()?, order);
         http::authorize(&mut request, key)?;
         match http::send(&mut sender, request).await? {
-            (StatusCode::OK, body) => serde_json::from_slice(&body).context("not Saltern's answer"),
+            (StatusCode::OK, body) => {
+                serde_json::from_slice(&body).context("the answer is not JSON that a Saltern server sends; check --url")
+            }
             (status, body) => bail!("{status}: {}", http::reason(&body)),
         }
     })

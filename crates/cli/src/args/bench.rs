@@ -9,19 +9,19 @@ use super::{BoostsArgs, RedisBoostsArgs, partitions};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// Appends over HTTP against a trivial endpoint, and the store alone against a plain file
+    /// Appends over HTTP against a no-op endpoint, and the store alone against a plain file
     #[command(after_help = "Example:\n  saltern bench append --connections 64 --seconds 1 --runs 3")]
     Append(AppendArgs),
-    /// A pass of the archive against copying the same bytes, and archived pages against pages of rows
+    /// An archive pass against copying the same bytes, and archived pages against pages of rows
     #[command(after_help = "Example:\n  saltern bench archive --conversations 20 --seconds 1 --runs 3")]
     Archive(ArchiveBenchArgs),
-    /// Pages of history over HTTP against a trivial endpoint
+    /// Pages of history over HTTP against a no-op endpoint
     #[command(after_help = "Example:\n  saltern bench history --conversations 100 --seconds 1 --runs 3")]
     History(HistoryArgs),
-    /// Many messages in many conversations: does the rate hold, does memory stay bounded?
+    /// Millions of messages in many conversations: the rate over time, and memory
     #[command(after_help = "Example:\n  saltern bench volume --messages 1000000 --conversations 10000")]
     Volume(VolumeArgs),
-    /// One hot conversation under partition limits: Saltern beside the designs that others build
+    /// One hot conversation under partition limits, beside other designs
     ///
     /// Writes: one conversation at a steady rate over emulated partition limits. Reads: what a page of 20 asks of the store,
     /// and how long it takes. Hot: one conversation against many, without limits.
@@ -36,17 +36,17 @@ pub(crate) enum BenchCommand {
     Tickets(TicketsArgs),
     /// What an append and a page ask of DynamoDB, and what it charges
     ///
-    /// Counts calls and units of appends and pages, at one partition and at five, as DynamoDB itself tells them. Without
+    /// Counts calls and units of appends and pages, at one partition and at five, as DynamoDB itself reports them. Without
     /// --endpoint it starts DynamoDB Local from the folder that SALTERN_DYNAMODB_LOCAL names (scripts/dynamodb-local
     /// fetches it).
     #[cfg(feature = "cloud")]
     #[command(after_help = "Example:\n  SALTERN_DYNAMODB_LOCAL=$(scripts/dynamodb-local) saltern bench requests")]
     Requests(RequestsArgs),
-    /// Searches for boosted partners: Saltern beside the designs before it, Redis and a map in memory
+    /// Searches for boosted partners, beside earlier designs, Redis and a map in memory
     ///
     /// A market of partners that are boosted everywhere, and searches that each know 50 of them. Counts: what a search reads
     /// and an event writes. Latency: without HTTP, on the embedded store and, in a binary with the cloud mode, on
-    /// DynamoDB. Http: the server, against a trivial endpoint and against the same lookup through Redis.
+    /// DynamoDB. Http: the server, against a no-op endpoint and against the same lookup through Redis.
     #[command(
         after_help = "Examples:\n  saltern bench boosts\n  saltern bench boosts --only http --connections 16 --runs 3"
     )]
@@ -89,10 +89,10 @@ pub(crate) struct ScratchArgs {
     #[arg(long, default_value_t = 100, value_name = "BYTES",
           value_parser = clap::value_parser!(u32).range(..=saltern_core::limits::CONTENT_BYTES_MAX as i64))]
     pub(crate) content_bytes: u32,
-    /// Where to make the temporary data folder; use a real disk [default: ./target, else the working folder]
+    /// Folder for the temporary data folder; use a real disk [default: ./target, else the working folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// Print one JSON object
+    /// Print one JSON object at the end
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -185,10 +185,10 @@ pub(crate) struct PartitionsArgs {
     /// Hot: seconds of load per run and side
     #[arg(long, default_value_t = 3, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) hot_seconds: u32,
-    /// Where to make the temporary data folder; use a real disk [default: ./target, else the working folder]
+    /// Folder for the temporary data folder; use a real disk [default: ./target, else the working folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// Print one JSON object
+    /// Print one JSON object at the end
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -219,7 +219,7 @@ pub(crate) struct TicketsArgs {
     /// Seconds of load per run and side
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) seconds: u32,
-    /// Print one JSON object
+    /// Print one JSON object at the end
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -239,7 +239,7 @@ pub(crate) struct RequestsArgs {
     /// Pages of 20 of each kind, at each n
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) pages: u32,
-    /// Print one JSON object
+    /// Print one JSON object at the end
     #[arg(long)]
     pub(crate) json: bool,
 }

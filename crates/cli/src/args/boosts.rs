@@ -31,10 +31,10 @@ pub(crate) struct BoostsArgs {
     /// Count and time on DynamoDB too, at this address; needs a binary built with --features cloud
     #[arg(long, value_name = "ENDPOINT")]
     pub(crate) dynamodb: Option<String>,
-    /// Where to make the temporary data folder; use a real disk [default: ./target, else the working folder]
+    /// Folder for the temporary data folder; use a real disk [default: ./target, else the working folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// Print one JSON object
+    /// Print one JSON object at the end
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -68,7 +68,10 @@ pub(crate) async fn load(args: &LoadArgs) -> Result<()> {
         print_summary(&summary);
     }
     if summary.counts.rejected > 0 {
-        bail!("{} events were rejected; they are dead letters now", summary.counts.rejected);
+        bail!(
+            "{} events were rejected; they are dead letters now, and GET /v1/dead-letters says why",
+            summary.counts.rejected
+        );
     }
     Ok(())
 }
@@ -132,7 +135,7 @@ async fn send_patiently(target: &Target, piece: &Piece) -> Result<Done> {
 
 #[cfg(not(feature = "kafka"))]
 pub(crate) async fn consume(_: &crate::args::ConsumeArgs) -> Result<()> {
-    bail!("this binary knows no Kafka: build one with --features kafka")
+    bail!("this binary was built without Kafka; build it with --features kafka (or cloud)")
 }
 
 fn print_summary(summary: &Summary) {

@@ -144,7 +144,8 @@ fn may_pass(status: StatusCode) -> bool {
 }
 
 fn understood(body: &[u8]) -> Result<Done> {
-    let done: WireDone = serde_json::from_slice(body).context("not an answer of a Saltern server")?;
+    let done: WireDone =
+        serde_json::from_slice(body).context("the answer is not JSON that a Saltern server sends; check --url")?;
     let rejected = done.rejected_total.unwrap_or(done.rejected.len() as u64);
     Ok(Done {
         counts: Counts { applied: done.applied, stale: done.stale, rejected },

@@ -251,7 +251,7 @@ impl Config {
     fn apply(&mut self, overrides: Vec<Override>) -> Result<()> {
         for Override { key, text, source } in overrides {
             let Some((_, knob)) = self.knobs().into_iter().find(|(known, _)| *known == key) else {
-                bail!("{source}: unknown key `{key}`");
+                bail!("{source}: unknown key `{key}`; `saltern config check` without it lists the keys");
             };
             if let Err(problem) = knob.set(&text, source.clone()) {
                 bail!("{source}: {key} {problem}, not `{text}`");
@@ -265,16 +265,16 @@ impl Config {
         let listen = self.listen.value;
         if !listen.ip().to_canonical().is_loopback() && self.api_keys.is_empty() {
             bail!(
-                "{}: {listen} can be reached from other machines, which needs [[api_keys]] in the configuration",
+                "{}: {listen} is reachable from other machines, which requires API keys; add [[api_keys]] to the configuration, or listen on 127.0.0.1",
                 self.listen.source
             );
         }
         if self.mode.value == Mode::Cloud && !cfg!(feature = "cloud") {
-            bail!("{}: this binary has no cloud mode; build it with --features cloud", self.mode.source);
+            bail!("{}: this binary was built without the cloud mode; build it with --features cloud", self.mode.source);
         }
         let url = &self.archive.url;
         if url.value.starts_with("s3://") && !cfg!(feature = "s3") {
-            bail!("{}: this binary cannot reach S3; build it with --features s3 (or cloud)", url.source);
+            bail!("{}: this binary was built without S3; build it with --features s3 (or cloud)", url.source);
         }
         if url.value.contains("://") && !url.value.starts_with("s3://") {
             bail!("{}: archive.url must be s3://BUCKET/PREFIX or a folder, not `{}`", url.source, url.value);
@@ -296,9 +296,9 @@ fn from_env(keys: &[&'static str], env: impl Iterator<Item = (OsString, OsString
             continue;
         }
         let Some(key) = keys.iter().find(|key| env_name(key) == name) else {
-            bail!("unknown variable {name} (`saltern config check --help` tells how variables are named)");
+            bail!("unknown variable {name}; `saltern config check --help` explains how variables are named");
         };
-        let Some(text) = text.to_str() else { bail!("{name} is not valid UTF-8") };
+        let Some(text) = text.to_str() else { bail!("{name} must be UTF-8") };
         overrides.push(Override {
             key: (*key).to_owned(),
             text: text.to_owned(),

@@ -63,7 +63,7 @@ pub(super) async fn server(url: &str, key: Option<&str>, conversation: &Conversa
         Ok(Some(view.understood(gaps)))
     })
     .await
-    .with_context(|| format!("no answer from {url}"))
+    .with_context(|| format!("request to {url} failed"))
 }
 
 async fn ask<T: DeserializeOwned>(sender: &mut Sender, path: &str, key: Option<&str>) -> Result<Option<T>> {
@@ -71,7 +71,9 @@ async fn ask<T: DeserializeOwned>(sender: &mut Sender, path: &str, key: Option<&
     http::authorize(&mut request, key)?;
     let (status, body) = http::send(sender, request).await?;
     match status {
-        StatusCode::OK => Ok(Some(serde_json::from_slice(&body).context("not an answer of a Saltern server")?)),
+        StatusCode::OK => Ok(Some(
+            serde_json::from_slice(&body).context("the answer is not JSON that a Saltern server sends; check --url")?,
+        )),
         StatusCode::NOT_FOUND => Ok(None),
         _ => bail!("{status}: {}", http::reason(&body)),
     }
@@ -112,7 +114,7 @@ pub(super) async fn folder(args: &InspectArgs, conversation: &ConversationId) ->
     if config.mode.value == Mode::Embedded
         && std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none())
     {
-        bail!("there is no data in {}; name a folder with --data, or a server with --url", folder.display());
+        bail!("no data in {}; name the data folder with --data, or a server with --url", folder.display());
     }
     let service = Service::open_unserved(&config).await?;
     let view = service.conversations.view(conversation).await;

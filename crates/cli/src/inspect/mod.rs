@@ -11,13 +11,18 @@ use crate::args::InspectArgs;
 pub(crate) async fn inspect(args: &InspectArgs) -> Result<()> {
     let conversation = match ConversationId::new(&args.conversation) {
         Ok(conversation) => conversation,
-        Err(e) => bail!("a conversation's id {e}"),
+        Err(e) => bail!("CONVERSATION {e}"),
     };
     let view = match &args.target.url {
         Some(url) => ask::server(url, args.target.key.as_deref(), &conversation).await?,
         None => ask::folder(args, &conversation).await?,
     };
-    let Some(view) = view else { bail!("there is no conversation {:?}", args.conversation) };
+    let Some(view) = view else {
+        bail!(
+            "no conversation {:?}: nothing has been appended to it; check the id (upper and lower case differ)",
+            args.conversation
+        )
+    };
     let report = report::Report::new(&conversation, &view)?;
     if args.json {
         println!("{}", serde_json::to_string(&report)?);
