@@ -54,8 +54,7 @@ impl ObjectRoot {
         power_cut::create_dir(path)?;
         let folder = path.canonicalize()?;
         let store = LocalFileSystem::new_with_prefix(&folder)?.with_fsync(true);
-        let root = format!("file://{}", folder.display());
-        Ok(Self { store: Arc::new(store), root, folder: Some(folder), call_timeout: None })
+        Ok(Self { store: Arc::new(store), root: "archive".into(), folder: Some(folder), call_timeout: None })
     }
 
     pub(super) async fn in_time<T>(

@@ -56,8 +56,8 @@ pub enum ObjectError {
 /// Objects under one root.
 #[async_trait]
 pub trait Objects: Send + Sync + 'static {
-    /// Where the objects are, as a URL without a slash at its end, for people: `s3://bucket/prefix`,
-    /// `file:///absolute/folder`, `memory:`.
+    /// Where the objects are, without a slash at its end, for clients: `s3://bucket/prefix`, `memory:`, and `archive` for a
+    /// folder, whose place on the server is no client's business.
     fn root(&self) -> &str;
 
     /// Gives a name these bytes, whatever it had before (O1–O3).
