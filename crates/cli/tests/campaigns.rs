@@ -66,6 +66,15 @@ async fn boosted(client: &mut Client, partners: std::ops::Range<usize>) -> usize
     answer.json["boosts"].as_array().unwrap().len()
 }
 
+#[test]
+fn a_folder_that_is_not_there_is_not_made() {
+    let folder = TempDir::new().unwrap();
+    let path = file(&folder, "events.ndjson", events(1));
+    let error = support::plain_failure(&load(&folder, &path, &["--data", "typo"]));
+    assert!(error.contains("no data folder typo"), "{error}");
+    assert!(!folder.path().join("typo").exists());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_loaded_plain_and_packed_and_are_there_after_a_kill() {
     let folder = TempDir::new().unwrap();
@@ -140,7 +149,7 @@ async fn a_file_cut_short_is_told() {
             assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert!(plain_line(&stderr).contains("cut short"), "{stderr}");
-            assert_eq!(stderr.contains("going on after line"), again, "{stderr}");
+            assert_eq!(stderr.contains("resuming after line"), again, "{stderr}");
         }
         let mended = file(&folder, name, &packed);
         let output = load(&folder, &mended, &["--url", url.as_str()]);

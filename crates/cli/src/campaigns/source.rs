@@ -7,12 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use saltern_core::limits::BULK_BODY_BYTES_MAX;
 use tokio::sync::mpsc;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// A frame of Zstandard that holds no content begins with a byte from 0x50 to 0x5f, and these.
+const ZSTANDARD_SKIPPABLE: &[u8] = &[0x2a, 0x4d, 0x18];
+/// Editors put it in front of UTF-8; JSON does not allow it.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// What is sent together.
 const PIECE_LINES_MAX: u64 = 2_000;
@@ -97,8 +101,8 @@ impl Source {
     fn read(mut self, first_line: u64, pieces: &mpsc::Sender<Result<Piece>>) -> io::Result<()> {
         let head = self.file.fill_buf()?;
         if head.starts_with(GZIP) {
-            cut(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(self.file)), first_line, pieces)
-        } else if head.starts_with(ZSTANDARD) {
+            cut(BufReader::with_capacity(BUFFER_BYTES, Gzip::new(self.file)), first_line, pieces)
+        } else if is_zstandard(head) {
             let decoder = zstd::stream::read::Decoder::with_buffer(self.file)?;
             cut(BufReader::with_capacity(BUFFER_BYTES, decoder), first_line, pieces)
         } else {
@@ -118,7 +122,56 @@ fn explained(error: io::Error, path: &Path) -> anyhow::Error {
     anyhow::Error::new(error).context(format!("{} {what}", path.display()))
 }
 
+fn is_zstandard(head: &[u8]) -> bool {
+    let skippable =
+        head.split_first().is_some_and(|(first, rest)| first >> 4 == 5 && rest.starts_with(ZSTANDARD_SKIPPABLE));
+    head.starts_with(ZSTANDARD) || skippable
+}
+
+/// The members of a gzip file, one after the other. Tapes and block devices pad files with zeroes, which are no member.
+struct Gzip<R: BufRead> {
+    /// `None` at the end.
+    member: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> Gzip<R> {
+    fn new(file: R) -> Self {
+        Self { member: Some(GzDecoder::new(file)) }
+    }
+}
+
+impl<R: BufRead> Read for Gzip<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let read = member.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            self.member = self.member.take().map(GzDecoder::into_inner).map_or(Ok(None), next_member)?;
+        }
+        Ok(0)
+    }
+}
+
+fn next_member<R: BufRead>(mut file: R) -> io::Result<Option<GzDecoder<R>>> {
+    loop {
+        let rest = file.fill_buf()?;
+        match rest.iter().position(|byte| *byte != 0) {
+            Some(0) => return Ok(Some(GzDecoder::new(file))),
+            Some(zeroes) => file.consume(zeroes),
+            None if rest.is_empty() => return Ok(None),
+            None => {
+                let zeroes = rest.len();
+                file.consume(zeroes);
+            }
+        }
+    }
+}
+
 fn cut(mut from: impl BufRead, first_line: u64, pieces: &mpsc::Sender<Result<Piece>>) -> io::Result<()> {
+    if from.fill_buf()?.starts_with(BYTE_ORDER_MARK) {
+        from.consume(BYTE_ORDER_MARK.len());
+    }
     let mut line = 0;
     let mut skipped = Vec::new();
     while line < first_line && read_line(&mut from, &mut skipped)? {
@@ -173,6 +226,8 @@ fn read_line(from: &mut impl BufRead, text: &mut Vec<u8>) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     fn lines(text: &[u8], first_line: u64) -> Vec<Piece> {
@@ -192,6 +247,40 @@ mod tests {
         let many = "x\n".repeat(5_000);
         let pieces: Vec<_> = lines(many.as_bytes(), 0).iter().map(|piece| (piece.first_line, piece.lines)).collect();
         assert_eq!(pieces, [(0, 2_000), (2_000, 2_000), (4_000, 1_000)]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        let pieces = lines("\u{feff}{}\n\u{feff}{}\n".as_bytes(), 0);
+        assert_eq!(pieces[0].text, "{}\n\u{feff}{}\n".as_bytes());
+    }
+
+    fn packed(text: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn zeroes_after_a_gzip_member_are_padding() {
+        let unpacked = |bytes: &[u8]| {
+            let mut text = Vec::new();
+            Gzip::new(BufReader::with_capacity(5, bytes)).read_to_end(&mut text).map(|_| text)
+        };
+        let (a, b, zeroes) = (packed(b"a\n"), packed(b"b\n"), vec![0; 1_000]);
+        assert_eq!(unpacked(&[&a[..], &zeroes].concat()).unwrap(), b"a\n");
+        assert_eq!(unpacked(&[&a[..], &zeroes, &b, &zeroes].concat()).unwrap(), b"a\nb\n");
+        assert!(unpacked(&[&a[..], b"garbage"].concat()).is_err());
+        assert!(unpacked(&a[..a.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn zstandard_may_begin_with_a_frame_without_content() {
+        let frame = zstd::encode_all(&b"a\n"[..], 1).unwrap();
+        let skippable = [&[0x5e][..], ZSTANDARD_SKIPPABLE, &3_u32.to_le_bytes(), b"xyz"].concat();
+        let file = [&skippable[..], &frame, &skippable].concat();
+        assert!(is_zstandard(&frame) && is_zstandard(&file) && !is_zstandard(b"P*M") && !is_zstandard(b"{}"));
+        assert_eq!(zstd::decode_all(&file[..]).unwrap(), b"a\n");
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Target {
         }
         let (config, data) = (args.config.clone(), args.data.clone());
         let config = Config::load(&ConfigArgs { config, data, ..ConfigArgs::default() })?;
-        let service = Service::open_unserved(&config).await?;
+        let service = Service::open_present(&config).await?;
         Ok(Self::Store { config: Box::new(config), service: Box::new(service) })
     }
 
@@ -127,7 +127,7 @@ impl Target {
 
 async fn post(address: &ServerUrl, key: Option<&str>, piece: &Piece) -> Result<Done, NotTaken> {
     let mut request = http::post_lines(Uri::from_static(EVENTS), Bytes::from(piece.text.clone()));
-    http::authorize(&mut request, key).map_err(NotTaken::lasting)?;
+    address.address(&mut request, key).map_err(NotTaken::lasting)?;
     let connection = address.connect().await.map_err(NotTaken::passing)?;
     let answer = http::over(connection, async |mut sender| http::send(&mut sender, request).await).await;
     match answer.map_err(NotTaken::passing)? {
