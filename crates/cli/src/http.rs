@@ -55,15 +55,6 @@ pub(crate) fn post_lines(path: Uri, lines: Bytes) -> Request<Full<Bytes>> {
     request
 }
 
-/// Adds the API key, if there is one.
-pub(crate) fn authorize(request: &mut Request<Full<Bytes>>, key: Option<&str>) -> Result<()> {
-    if let Some(key) = key {
-        let value = format!("Bearer {key}").parse().context("the API key must be visible ASCII, as a header is")?;
-        request.headers_mut().insert(header::AUTHORIZATION, value);
-    }
-    Ok(())
-}
-
 /// Why a request was refused, as a problem says it.
 pub(crate) fn reason(body: &[u8]) -> String {
     #[derive(Default, serde::Deserialize)]
@@ -81,7 +72,7 @@ fn request(method: Method, path: Uri, json: Bytes) -> Request<Full<Bytes>> {
     *request.method_mut() = method;
     *request.uri_mut() = path;
     let headers = request.headers_mut();
-    headers.insert(header::HOST, header::HeaderValue::from_static("saltern"));
+    headers.insert(header::HOST, header::HeaderValue::from_static("localhost"));
     if has_body {
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     }
@@ -118,6 +109,17 @@ impl ServerUrl {
         let Some(authority) = uri.authority() else { bail!("--url must look like http://127.0.0.1:8080, not {url}") };
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         Ok(Self { host, port: authority.port_u16().unwrap_or(80), authority: authority.to_string() })
+    }
+
+    /// Says which host the request is for, and adds the API key, if there is one.
+    pub(crate) fn address(&self, request: &mut Request<Full<Bytes>>, key: Option<&str>) -> Result<()> {
+        let headers = request.headers_mut();
+        headers.insert(header::HOST, self.authority.parse().context("--url")?);
+        if let Some(key) = key {
+            let value = format!("Bearer {key}").parse().context("the API key must be visible ASCII, as a header is")?;
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        Ok(())
     }
 
     pub(crate) async fn connect(&self) -> Result<TcpStream> {

@@ -10,6 +10,8 @@ mod http;
 mod inspect;
 mod log;
 mod offer;
+mod out;
+mod printable;
 mod ramp;
 mod scratch;
 mod serve;
@@ -33,12 +35,25 @@ use crate::config::Config;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(e) => return told(&e),
+    };
+    match run(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("error: {}", one_line(&e));
+            out::note(format_args!("error: {}", one_line(&e)));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Help and usage, on standard output or standard error.
+fn told(text: &clap::Error) -> ExitCode {
+    match (text.print(), text.exit_code()) {
+        (Ok(()), code) => u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from),
+        (Err(_), 0) => ExitCode::FAILURE,
+        (Err(_), _) => ExitCode::from(2),
     }
 }
 
@@ -62,10 +77,7 @@ fn run(command: Command) -> Result<()> {
         Command::Bench(BenchCommand::ServeTrivial(args)) => runtime()?.block_on(bench::serve_trivial(&args)),
         Command::Bench(BenchCommand::ServeRedisBoosts(args)) => runtime()?.block_on(bench::serve_redis_boosts(&args)),
         Command::Bench(command) => runtime()?.block_on(bench::bench(&command)),
-        Command::Config(ConfigCommand::Check(args)) => {
-            print!("{}", Config::load(&args)?.into_toml());
-            Ok(())
-        }
+        Command::Config(ConfigCommand::Check(args)) => out::print(Config::load(&args)?.into_toml()),
     }
 }
 
@@ -77,7 +89,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
-        let text = cause.to_string().replace(['\n', '\r'], " ");
+        let text = cause.to_string();
         if line.is_empty() {
             line = text;
         } else if !line.contains(&text) {

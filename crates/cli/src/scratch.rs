@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use crate::out;
+
 #[derive(Debug)]
 pub(crate) struct Scratch(PathBuf);
 
@@ -16,7 +18,10 @@ impl Scratch {
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make folder {}", folder.display()))?;
         let folder = folder.canonicalize()?;
         if on_memory(&folder) {
-            eprintln!("warning: {} is in memory, not on a disk: nothing durable is measured", folder.display());
+            out::note(format_args!(
+                "warning: {} is in memory, not on a disk: nothing durable is measured",
+                folder.display()
+            ));
         }
         Ok(Self(folder))
     }
@@ -29,7 +34,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(e) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("warning: could not remove {}: {e}", self.0.display());
+            out::note(format_args!("warning: could not remove {}: {e}", self.0.display()));
         }
     }
 }

@@ -1,6 +1,5 @@
 //! `saltern serve`: opens, listens, and ends in order.
 
-use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, anyhow};
@@ -12,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::archive::{self, Schedule};
 use crate::config::Config;
+use crate::out;
 use crate::service::{Service, millis};
 use crate::stop::Stop;
 
@@ -85,8 +85,7 @@ async fn bind(
     let server = Server::bind(server_config, services, ready, metrics).await?;
     let url = format!("http://{}", server.local_addr());
     service.announce(&url).context("cannot write into the data folder")?;
-    println!("saltern is ready on {url} (data in {})", service.place(config));
-    // Whoever waits for the line may have stopped reading: no reason not to serve.
-    let _ = std::io::stdout().flush();
+    // That nobody reads the line is no reason not to serve.
+    let _ = out::line(format_args!("saltern is ready on {url} (data in {})", service.place(config)));
     Ok(server)
 }

@@ -154,7 +154,7 @@ impl Service {
                 folder.display()
             );
         }
-        Self::open(config).await
+        Self::open_unserved(config).await
     }
 
     pub(crate) fn verifier(&self, config: &Config) -> Verifier {
@@ -336,7 +336,10 @@ pub(crate) async fn init(config: &Config, args: &InitArgs) -> Result<()> {
     let warmth = Warmth { reads_per_s: args.warm_reads, writes_per_s: args.warm_writes };
     cloud.store.create_warm_tables(warmth).await?;
     let tables = &config.dynamodb;
-    println!("tables {} and {} are ready", tables.messages_table.value, tables.campaigns_table.value);
+    crate::out::line(format_args!(
+        "tables {} and {} are ready",
+        tables.messages_table.value, tables.campaigns_table.value
+    ))?;
     Ok(())
 }
 

@@ -3,6 +3,8 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
+use crate::out;
+
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
@@ -28,7 +30,7 @@ impl StatusLine {
             self.drawn = true;
             write(&format!("\r\x1b[K{}", line()));
         } else {
-            eprintln!("{}", line());
+            out::note(line());
         }
     }
 

@@ -1,5 +1,6 @@
 //! `saltern verify`: everything that is kept, held against the promises.
 
+use std::fmt::Display;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
@@ -12,6 +13,8 @@ use serde_json::{Value, json};
 use crate::args::{ConfigArgs, VerifyArgs};
 use crate::config::Config;
 use crate::http::{self, ServerUrl};
+use crate::out;
+use crate::printable::Printable;
 use crate::service::Service;
 use crate::status::StatusLine;
 use crate::table::thousands;
@@ -33,7 +36,7 @@ struct Summary {
 }
 
 pub(crate) async fn verify(args: &VerifyArgs) -> Result<()> {
-    let mut report = Report { json: args.json, began: Instant::now(), status: StatusLine::new() };
+    let mut report = Report { json: args.json, began: Instant::now(), status: StatusLine::new(), unprinted: None };
     let (checked, place) = match &args.target.url {
         Some(url) => (there(url, args.target.key.as_deref(), &mut report).await?, url.clone()),
         None => here(args, &mut report).await?,
@@ -76,7 +79,7 @@ async fn there(url: &str, key: Option<&str>, report: &mut Report) -> Result<Chec
         let stream = address.connect().await?;
         let part = http::over(stream, async |mut sender| {
             let mut request = http::post("/v1/verify".parse()?, order);
-            http::authorize(&mut request, key)?;
+            address.address(&mut request, key)?;
             match http::send(&mut sender, request).await? {
                 (StatusCode::OK, body) => serde_json::from_slice::<Part>(&body)
                     .context("the answer is not JSON that a Saltern server sends; check --url"),
@@ -103,9 +106,17 @@ struct Report {
     json: bool,
     began: Instant,
     status: StatusLine,
+    /// Why a fault could not be printed: the check goes on, and fails in the end.
+    unprinted: Option<anyhow::Error>,
 }
 
 impl Report {
+    fn print(&mut self, line: impl Display) {
+        if self.unprinted.is_none() {
+            self.unprinted = out::line(line).err();
+        }
+    }
+
     fn take(&mut self, notice: &Notice) {
         match notice {
             Notice::Fault(fault) => self.fault(&FaultLine { fault: fault.name(), detail: fault.to_string() }),
@@ -116,9 +127,9 @@ impl Report {
     fn fault<T: AsRef<str> + Serialize>(&mut self, line: &FaultLine<T>) {
         self.status.clear();
         if self.json {
-            println!("{}", serde_json::to_string(line).unwrap_or_default());
+            self.print(serde_json::to_string(line).unwrap_or_default());
         } else {
-            println!("{}: {}", line.fault.as_ref(), line.detail);
+            self.print(format_args!("{}: {}", line.fault.as_ref(), Printable(&line.detail)));
         }
     }
 
@@ -131,12 +142,15 @@ impl Report {
         });
     }
 
-    fn end(&self, checked: Checked, place: &str) -> Result<()> {
+    fn end(&mut self, checked: Checked, place: &str) -> Result<()> {
+        if let Some(error) = self.unprinted.take() {
+            return Err(error);
+        }
         let Checked { conversations, rows, claims, archived, faults } = checked;
         let seconds = self.began.elapsed().as_secs_f64();
         if self.json {
-            println!("{}", serde_json::to_string(&Summary { conversations, rows, claims, archived, faults, seconds })?);
-            return Ok(());
+            let summary = Summary { conversations, rows, claims, archived, faults, seconds };
+            return out::line(serde_json::to_string(&summary)?);
         }
         let [conversations, rows, claims, archived] =
             [conversations, rows, claims, archived].map(|count| thousands(count as f64));
@@ -145,10 +159,10 @@ impl Report {
             1 => "one fault".to_owned(),
             faults => format!("{} faults", thousands(faults as f64)),
         };
-        println!(
+        out::line(format_args!(
             "{place}: {found}; conversations: {conversations}, messages and voids: {rows}, claims: {claims}, \
              archived contents: {archived} ({seconds:.1} s)"
-        );
+        ))?;
         Ok(())
     }
 }

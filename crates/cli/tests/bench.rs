@@ -134,3 +134,14 @@ fn a_pass_is_measured_beside_a_copy_and_archived_pages_beside_rows() {
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the temporary folder is still there");
 }
+
+#[rstest]
+#[case(&["bench", "append", "--connections", "0"])]
+#[case(&["bench", "append", "--connections", "64,0"])]
+#[case(&["bench", "history", "--connections", "0"])]
+fn a_measurement_without_connections_is_wrong_usage(#[case] args: &[&str]) {
+    let folder = TempDir::new().unwrap();
+    let output = support::run(folder.path(), args);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("1..=4096"), "{output:?}");
+}

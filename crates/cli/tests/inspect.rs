@@ -50,6 +50,25 @@ async fn a_server_and_its_folder_tell_the_same() {
     assert_eq!(opened, asked);
 }
 
+/// Nobody forges a line of an operator's terminal with an id, or steers it.
+#[tokio::test]
+async fn ids_are_escaped_for_people() {
+    let folder = TempDir::new().unwrap();
+    let server = Server::start(&folder.path().join("data"));
+    let hostile = "tea\nhead            9\u{1b}[2J\u{202e}";
+    let mut client = Client::connect(server.addr).await.unwrap();
+    assert_eq!(client.append(hostile, &append_body("m1", "hey")).await.unwrap().status, 201);
+    let output = run(folder.path(), &["inspect", hostile, "--url", &server.url()]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("conversation    tea\\nhead            9\\u{1b}[2J\\u{202e}\n"), "{text:?}");
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control() && c != '\u{202e}'), "{text:?}");
+    let error = plain_failure(&run(folder.path(), &["inspect", "\u{1b}[2Jno", "--url", &server.url()]));
+    assert!(!error.contains('\u{1b}'), "{error:?}");
+    let json = run(folder.path(), &["inspect", hostile, "--json", "--url", &server.url()]);
+    assert_eq!(serde_json::from_slice::<Value>(&json.stdout).unwrap()["conversation_id"], hostile);
+    server.terminate();
+}
+
 #[tokio::test]
 async fn what_is_not_there_is_said_to_be_so() {
     let folder = TempDir::new().unwrap();
@@ -89,4 +108,19 @@ async fn a_server_with_keys_wants_one() {
     assert!(plain_failure(&with_key).contains("no conversation"));
     let with_variable = saltern().args(args).env("SALTERN_KEY", "secret").output().unwrap();
     assert!(plain_failure(&with_variable).contains("no conversation"));
+}
+
+/// What answers at the address answers, though it is no Saltern server.
+#[test]
+fn another_servers_refusal_is_shown() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let other = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        std::io::Read::read(&mut stream, &mut [0; 4_096]).unwrap();
+        std::io::Write::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").unwrap();
+    });
+    let error = plain_failure(&run(std::path::Path::new("."), &["inspect", "tea", "--url", &url]));
+    assert_eq!(error, format!("error: request to {url} failed: 400 Bad Request: no reason given"));
+    other.join().unwrap();
 }

@@ -7,6 +7,7 @@ use saltern_service::conversations::PassReport;
 use serde::Serialize;
 
 use crate::args::ArchiveArgs;
+use crate::out;
 use crate::status::{StatusLine, bar, left};
 use crate::table::thousands;
 
@@ -68,7 +69,7 @@ impl Report {
 
     pub(super) fn failed(&mut self, line: &str) {
         self.status.clear();
-        eprintln!("failed: {line}");
+        out::note(format_args!("failed: {line}"));
     }
 
     pub(super) fn end(&mut self) -> Result<()> {
@@ -91,7 +92,7 @@ impl Report {
                 dollars_saved_per_month: estimate.dollars_per_month,
                 seconds,
             };
-            println!("{}", serde_json::to_string(&summary)?);
+            out::line(serde_json::to_string(&summary)?)?;
             return Ok(());
         }
         let [messages, bytes, objects, packed] =
@@ -99,17 +100,20 @@ impl Report {
         let what =
             format!("{messages} messages with {bytes} bytes of content, into {objects} objects of {packed} bytes");
         if self.dry_run {
-            println!("would archive {what}");
-            println!("{}", worth(estimate.dollars_once, estimate.dollars_per_month));
+            out::line(format_args!("would archive {what}"))?;
+            out::line(worth(estimate.dollars_once, estimate.dollars_per_month))?;
         } else {
             let rate = thousands(total.messages as f64 / seconds.max(0.001));
-            println!("archived {what} ({seconds:.1} s, {rate} messages/s)");
+            out::line(format_args!("archived {what} ({seconds:.1} s, {rate} messages/s)"))?;
         }
         if self.orphans > 0 {
-            println!("removed {} objects that nothing referred to", thousands(self.orphans as f64));
+            out::line(format_args!("removed {} objects that nothing referred to", thousands(self.orphans as f64)))?;
         }
         if total.busy > 0 {
-            println!("left {} conversations to whoever is at work on them", thousands(total.busy as f64));
+            out::line(format_args!(
+                "left {} conversations to whoever is at work on them",
+                thousands(total.busy as f64)
+            ))?;
         }
         Ok(())
     }

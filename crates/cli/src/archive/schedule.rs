@@ -49,7 +49,7 @@ async fn pass(upkeep: &Upkeep, options: &PassOptions, stop: &CancellationToken) 
     let archive = upkeep.conversations.archive();
     let done = archive.pass(&*upkeep.due, options, stop, |progress| {
         if let Progress::Failed(conversation, error) = progress {
-            warn!(%conversation, error = chain(error), "not archived to the end");
+            warn!(conversation = conversation.as_str(), error = chain(error), "not archived to the end");
         }
     });
     let done = done.await?;

@@ -82,7 +82,7 @@ async fn part(address: &ServerUrl, key: Option<&str>, order: Bytes) -> Result<An
     let stream = address.connect().await?;
     http::over(stream, async |mut sender| {
         let mut request = http::post("/v1/archive".parse()?, order);
-        http::authorize(&mut request, key)?;
+        address.address(&mut request, key)?;
         match http::send(&mut sender, request).await? {
             (StatusCode::OK, body) => {
                 serde_json::from_slice(&body).context("the answer is not JSON that a Saltern server sends; check --url")

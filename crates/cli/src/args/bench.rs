@@ -100,7 +100,7 @@ pub(crate) struct ScratchArgs {
 #[derive(Debug, Args)]
 pub(crate) struct AppendArgs {
     /// Client connections, one measurement each
-    #[arg(long, value_delimiter = ',', default_values_t = [64, 256])]
+    #[arg(long, value_delimiter = ',', default_values_t = [64, 256], value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub(crate) connections: Vec<u32>,
     /// Conversations that the messages are spread over
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
@@ -115,7 +115,7 @@ pub(crate) struct AppendArgs {
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
     /// Client connections, one measurement each
-    #[arg(long, value_delimiter = ',', default_values_t = [64])]
+    #[arg(long, value_delimiter = ',', default_values_t = [64], value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub(crate) connections: Vec<u32>,
     /// Conversations to read from
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]

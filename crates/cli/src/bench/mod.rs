@@ -31,6 +31,7 @@ pub(crate) use trivial::serve_trivial;
 
 use self::measure::Measured;
 use crate::args::BenchCommand;
+use crate::out;
 use crate::stop::droppable;
 
 /// Load on each side before anything is measured: connections, caches and conversations exist by then.
@@ -40,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) async fn bench(command: &BenchCommand) -> Result<()> {
     if cfg!(debug_assertions) {
-        eprintln!("warning: this is a debug build; its figures say nothing. Use cargo run --release");
+        out::note(format_args!("warning: this is a debug build; its figures say nothing. Use cargo run --release"));
     }
     let work = async {
         match command {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::measure::{Comparison, Side};
+use crate::out;
 use crate::table::{table, thousands};
 
 /// What a measurement of ratios prints.
@@ -21,7 +22,7 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
         if json {
-            println!("{}", serde_json::to_string(self)?);
+            out::line(serde_json::to_string(self)?)?;
             return Ok(());
         }
         let header = [
@@ -40,9 +41,11 @@ impl Report {
         ];
         let mut rows = vec![header.map(str::to_owned)];
         rows.extend(self.comparisons.iter().map(row));
-        print!("{}\n{}\n", table(&rows), self.how);
+        out::print(format_args!("{}\n{}\n", table(&rows), self.how))?;
         if self.comparisons.iter().any(|comparison| comparison.saltern.worked_us.is_some()) {
-            println!("cpu µs: what all cores worked for one request, for load, server and kernel together.");
+            out::line(format_args!(
+                "cpu µs: what all cores worked for one request, for load, server and kernel together."
+            ))?;
         }
         Ok(())
     }

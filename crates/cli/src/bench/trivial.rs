@@ -9,6 +9,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 
 use crate::args::TrivialArgs;
+use crate::out;
 
 /// Never ends by itself: whoever started it ends it.
 pub(crate) async fn serve_trivial(args: &TrivialArgs) -> Result<()> {
@@ -26,7 +27,7 @@ pub(crate) async fn serve_trivial(args: &TrivialArgs) -> Result<()> {
         }
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    println!("trivial endpoint is ready on http://{}", listener.local_addr()?);
+    out::line(format_args!("trivial endpoint is ready on http://{}", listener.local_addr()?))?;
     std::io::stdout().flush()?;
     axum::serve(listener, Router::new().fallback(endpoint)).await?;
     Ok(())

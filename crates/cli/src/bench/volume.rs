@@ -14,6 +14,7 @@ use super::pour::Pour;
 use super::progress;
 use crate::args::VolumeArgs;
 use crate::http;
+use crate::out;
 use crate::scratch::Scratch;
 use crate::table::{table, thousands};
 
@@ -146,7 +147,7 @@ impl Way {
 impl Report<'_> {
     fn print(&self, json: bool) -> Result<()> {
         if json {
-            println!("{}", serde_json::to_string(self)?);
+            out::line(serde_json::to_string(self)?)?;
             return Ok(());
         }
         let mut rows = vec![["messages", "per s", "resident MiB"].map(str::to_owned)];
@@ -154,12 +155,12 @@ impl Report<'_> {
             let resident = thousands(stretch.resident_kib as f64 / 1_024.0);
             rows.push([thousands(stretch.messages as f64), thousands(stretch.per_s), resident]);
         }
-        println!("{}", table(&rows));
-        println!("last stretch / first: {:.2}", self.ratio_last_to_first);
-        println!("overall: {} messages/s", thousands(self.per_s));
-        println!("resident at most: {} MiB", thousands(self.resident_highest_kib as f64 / 1_024.0));
-        println!("turned away for a moment: {} requests\n", self.retries);
-        println!(
+        out::line(table(&rows))?;
+        out::line(format_args!("last stretch / first: {:.2}", self.ratio_last_to_first))?;
+        out::line(format_args!("overall: {} messages/s", thousands(self.per_s)))?;
+        out::line(format_args!("resident at most: {} MiB", thousands(self.resident_highest_kib as f64 / 1_024.0)))?;
+        out::line(format_args!("turned away for a moment: {} requests\n", self.retries))?;
+        out::line(format_args!(
             "{} messages of {} bytes of content, {} per request, over {} connections into {} conversations chosen at \
              random; every message durable before its request is answered. Load and server are two processes.",
             thousands(self.messages as f64),
@@ -167,7 +168,7 @@ impl Report<'_> {
             self.batch,
             self.connections,
             thousands(self.conversations.into())
-        );
+        ))?;
         Ok(())
     }
 }

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Counts;
 
+use crate::out;
+
 /// Which file was being loaded, and where to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Job {
@@ -68,7 +70,10 @@ impl Checkpoint {
         if let Err(error) = self.try_save()
             && !std::mem::replace(&mut self.warned, true)
         {
-            eprintln!("cannot keep progress in {}: {error}; an interrupted load starts over", self.path.display());
+            out::note(format_args!(
+                "cannot keep progress in {}: {error}; an interrupted load starts over",
+                self.path.display()
+            ));
         }
     }
 
@@ -85,7 +90,7 @@ impl Checkpoint {
         if let Err(error) = std::fs::remove_file(&self.path)
             && error.kind() != ErrorKind::NotFound
         {
-            eprintln!("cannot remove {}: {error}", self.path.display());
+            out::note(format_args!("cannot remove {}: {error}", self.path.display()));
         }
     }
 }

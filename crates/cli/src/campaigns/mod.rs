@@ -21,6 +21,7 @@ use self::progress::Progress;
 use self::source::{Piece, Source};
 use self::target::{Done, Target};
 use crate::args::LoadArgs;
+use crate::out;
 use crate::table::thousands;
 
 /// Pieces under way at once. Order makes no difference to events, so they may overtake one another.
@@ -63,9 +64,9 @@ pub(crate) async fn load(args: &LoadArgs) -> Result<()> {
     target.close().await;
     let summary = loaded?;
     if args.json {
-        println!("{}", serde_json::to_string(&summary)?);
+        out::line(serde_json::to_string(&summary)?)?;
     } else {
-        print_summary(&summary);
+        print_summary(&summary)?;
     }
     if summary.counts.rejected > 0 {
         bail!(
@@ -79,7 +80,10 @@ pub(crate) async fn load(args: &LoadArgs) -> Result<()> {
 async fn load_into(args: &LoadArgs, source: Source, target: &Target) -> Result<Summary> {
     let mut checkpoint = Checkpoint::of(&args.file, &target.name())?;
     if !args.restart && checkpoint.resume()? {
-        eprintln!("going on after line {}, as an earlier load has left it", thousands(checkpoint.lines as f64));
+        out::note(format_args!(
+            "resuming after line {}, where an earlier load stopped",
+            thousands(checkpoint.lines as f64)
+        ));
     }
     let (began, first_line) = (Instant::now(), checkpoint.lines);
     let mut progress = Progress::new(source.meter(), first_line);
@@ -102,7 +106,7 @@ async fn load_into(args: &LoadArgs, source: Source, target: &Target) -> Result<S
         checkpoint.counts.add(done.counts);
         progress.clear_for(done.rejected.len().min(SHOWN_MAX - shown));
         for (line, reason) in done.rejected.iter().take(SHOWN_MAX - shown) {
-            eprintln!("line {}: {reason}", line + 1);
+            out::note(format_args!("line {}: {reason}", line + 1));
             shown += 1;
         }
         progress.show(checkpoint.lines);
@@ -138,12 +142,12 @@ pub(crate) async fn consume(_: &crate::args::ConsumeArgs) -> Result<()> {
     bail!("this binary was built without Kafka; build it with --features kafka (or cloud)")
 }
 
-fn print_summary(summary: &Summary) {
+fn print_summary(summary: &Summary) -> Result<()> {
     let Summary { counts: Counts { applied, stale, rejected }, lines, seconds } = summary;
     let [applied, stale, rejected, lines_shown] =
         [applied, stale, rejected, lines].map(|count| thousands(*count as f64));
-    println!("applied   {applied:>12}");
-    println!("stale     {stale:>12}");
-    println!("rejected  {rejected:>12}");
-    println!("lines     {lines_shown:>12}  in {seconds:.1} s");
+    out::line(format_args!("applied   {applied:>12}"))?;
+    out::line(format_args!("stale     {stale:>12}"))?;
+    out::line(format_args!("rejected  {rejected:>12}"))?;
+    out::line(format_args!("lines     {lines_shown:>12}  in {seconds:.1} s"))
 }

@@ -52,13 +52,14 @@ enum WireState {
 }
 
 pub(super) async fn server(url: &str, key: Option<&str>, conversation: &ConversationId) -> Result<Option<View>> {
-    let stream = ServerUrl::parse(url)?.connect().await?;
+    let server = Server { address: ServerUrl::parse(url)?, key };
+    let stream = server.address.connect().await?;
     let path = http::conversation_path(conversation.as_str());
     http::over(stream, async |mut sender| {
-        let view = ask::<WireView>(&mut sender, &path, key).await?;
+        let view = server.ask::<WireView>(&mut sender, &path).await?;
         // A conversation that was never written to has no epoch.
         let Some(view) = view.filter(|view| !view.epochs.is_empty()) else { return Ok(None) };
-        let page = ask::<WirePage>(&mut sender, &format!("{path}/messages"), key).await?;
+        let page = server.ask::<WirePage>(&mut sender, &format!("{path}/messages")).await?;
         let gaps = page.map(|page| page.gaps).unwrap_or_default();
         Ok(Some(view.understood(gaps)))
     })
@@ -66,16 +67,24 @@ pub(super) async fn server(url: &str, key: Option<&str>, conversation: &Conversa
     .with_context(|| format!("request to {url} failed"))
 }
 
-async fn ask<T: DeserializeOwned>(sender: &mut Sender, path: &str, key: Option<&str>) -> Result<Option<T>> {
-    let mut request = http::get(path.parse()?);
-    http::authorize(&mut request, key)?;
-    let (status, body) = http::send(sender, request).await?;
-    match status {
-        StatusCode::OK => Ok(Some(
-            serde_json::from_slice(&body).context("the answer is not JSON that a Saltern server sends; check --url")?,
-        )),
-        StatusCode::NOT_FOUND => Ok(None),
-        _ => bail!("{status}: {}", http::reason(&body)),
+struct Server<'a> {
+    address: ServerUrl,
+    key: Option<&'a str>,
+}
+
+impl Server<'_> {
+    async fn ask<T: DeserializeOwned>(&self, sender: &mut Sender, path: &str) -> Result<Option<T>> {
+        let mut request = http::get(path.parse()?);
+        self.address.address(&mut request, self.key)?;
+        let (status, body) = http::send(sender, request).await?;
+        match status {
+            StatusCode::OK => Ok(Some(
+                serde_json::from_slice(&body)
+                    .context("the answer is not JSON that a Saltern server sends; check --url")?,
+            )),
+            StatusCode::NOT_FOUND => Ok(None),
+            _ => bail!("{status}: {}", http::reason(&body)),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use saltern_core::ids::ConversationId;
 
 use crate::args::InspectArgs;
+use crate::out;
 
 pub(crate) async fn inspect(args: &InspectArgs) -> Result<()> {
     let conversation = match ConversationId::new(&args.conversation) {
@@ -25,9 +26,9 @@ pub(crate) async fn inspect(args: &InspectArgs) -> Result<()> {
     };
     let report = report::Report::new(&conversation, &view)?;
     if args.json {
-        println!("{}", serde_json::to_string(&report)?);
+        out::line(serde_json::to_string(&report)?)?;
     } else {
-        print!("{report}");
+        out::print(&report)?;
     }
     Ok(())
 }

@@ -13,6 +13,8 @@ use saltern_core::seq::{SeqNo, SeqRange};
 use saltern_service::conversations::View;
 use serde::Serialize;
 
+use crate::printable::Printable;
+
 /// Epochs shown to people; `--json` has them all.
 const EPOCHS_SHOWN: usize = 20;
 
@@ -107,7 +109,7 @@ impl From<&Gap> for GapLine {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "conversation    {}", self.conversation_id)?;
+        writeln!(f, "conversation    {}", Printable(&self.conversation_id))?;
         writeln!(f, "head            {}", self.head_seq)?;
         writeln!(f, "stable through  {}", self.stable_through)?;
         writeln!(f, "horizon         {}", self.horizon)?;
@@ -143,11 +145,11 @@ impl Report {
         }
         for epoch in &self.epochs[hidden..] {
             let to = epoch.to_seq.map_or_else(|| "…".to_owned(), |to| to.to_string());
-            write!(f, "{:>12}  {to:>12}  {:>4}  {}", epoch.from_seq, epoch.n, epoch.first_partition)?;
+            write!(f, "{:>12}  {to:>12}  {:>4}  {}", epoch.from_seq, epoch.n, Printable(&epoch.first_partition))?;
             match epoch.n {
                 1 => writeln!(f)?,
-                2 => writeln!(f, ", {}", epoch.last_partition)?,
-                _ => writeln!(f, " … {}", epoch.last_partition)?,
+                2 => writeln!(f, ", {}", Printable(&epoch.last_partition))?,
+                _ => writeln!(f, " … {}", Printable(&epoch.last_partition))?,
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ use super::plan::Documented;
 use super::stage::Outcome;
 use super::verify::Verified;
 use crate::args::RampArgs;
+use crate::out;
 use crate::table::{table, thousands};
 
 /// One step. All but the last two fields are of the time after it had settled.
@@ -53,7 +54,7 @@ impl Report {
 
     pub(super) fn print(&self, json: bool) -> Result<()> {
         if json {
-            println!("{}", serde_json::to_string(self)?);
+            out::line(serde_json::to_string(self)?)?;
             return Ok(());
         }
         let header = [
@@ -69,7 +70,7 @@ impl Report {
         ];
         let mut rows = vec![header.map(str::to_owned)];
         rows.extend(self.steps.iter().map(row));
-        print!("{}\n{}\n\n{}\n", table(&rows), self.verdict(), self.how);
+        out::print(format_args!("{}\n{}\n\n{}\n", table(&rows), self.verdict(), self.how))?;
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use saltern_core::key::PartitionKey;
 
 use super::plan::Plan;
+use crate::out;
 use crate::table::thousands;
 
 /// Columns for 1,000 WCU/s; half as many again are drawn before a bar ends. A line fits 80 columns: one that wraps would
@@ -62,7 +63,7 @@ impl View {
             self.draw(&picture);
         } else if self.last_line_s != Some(elapsed.as_secs()) {
             self.last_line_s = Some(elapsed.as_secs());
-            eprintln!("{}", self.line(frame, step, elapsed));
+            out::note(self.line(frame, step, elapsed));
         }
     }
 
@@ -71,7 +72,7 @@ impl View {
         if self.terminal {
             self.draw("");
         }
-        eprintln!("{what_comes}");
+        out::note(what_comes);
     }
 
     /// Replaces the picture before: up to its first line, and each line to its end.

@@ -310,7 +310,11 @@ impl Placing<'_> {
         self.inner.metrics.tickets_wasted.inc();
         self.known.saw(SeqRange::single(lost));
         if let Landing::Taken = landing {
-            tracing::info!(conversation = %self.known.conversation, seq = lost.get(), "registry has gone back; syncing");
+            tracing::info!(
+                conversation = self.known.conversation.as_str(),
+                seq = lost.get(),
+                "registry has gone back; syncing"
+            );
             self.inner.sync(self.known, 1, self.deadline).await?;
         }
         let request = TicketRequest { count: 1, wcu: self.draft.wcu() };

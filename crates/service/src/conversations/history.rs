@@ -194,7 +194,12 @@ impl Inner {
             if !moved_on {
                 self.metrics.contents_unread.inc();
                 let conversation = &known.conversation;
-                tracing::error!(%conversation, seq = seq.get(), error = &problem as &dyn std::error::Error, "content cannot be had from the archive");
+                tracing::error!(
+                    conversation = conversation.as_str(),
+                    seq = seq.get(),
+                    error = &problem as &dyn std::error::Error,
+                    "content cannot be had from the archive"
+                );
                 return Err(unread(seq, problem));
             }
         }
@@ -386,7 +391,11 @@ impl Inner {
     fn lost(&self, reading: Reading<'_>, seq: SeqNo) -> ReadError {
         self.metrics.rows_lost.inc();
         let conversation = reading.known.conversation.clone();
-        tracing::error!(%conversation, seq = seq.get(), "a row that must exist is missing from the store");
+        tracing::error!(
+            conversation = conversation.as_str(),
+            seq = seq.get(),
+            "a row that must exist is missing from the store"
+        );
         ReadError::Lost { conversation, seq }
     }
 

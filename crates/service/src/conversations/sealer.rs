@@ -70,7 +70,7 @@ impl Inner {
             for (conversation, to) in self.watched.due(then) {
                 let known = self.directory.get(&conversation);
                 if let Err(error) = self.seal_watched(&known, to).await {
-                    tracing::debug!(%conversation, ?error, "sealing failed; will try again");
+                    tracing::debug!(conversation = conversation.as_str(), ?error, "sealing failed; will try again");
                     self.watched.add(&conversation, to, then);
                 }
             }

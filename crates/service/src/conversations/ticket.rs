@@ -111,7 +111,7 @@ impl Inner {
         self.spawn(async move {
             let deadline = Instant::now() + inner.config.append_deadline;
             if let Err(error) = inner.extend(&known, need, deadline).await {
-                tracing::debug!(conversation = %known.conversation, ?error, "extension ahead of need failed");
+                tracing::debug!(conversation = known.conversation.as_str(), ?error, "extension ahead of need failed");
             }
             known.extending.store(false, Ordering::Relaxed);
         });
@@ -163,7 +163,12 @@ impl Inner {
         if opened && set.ver == control.ver + 1 {
             self.metrics.epochs_opened.inc();
             let (conversation, n) = (&known.conversation, set.layout.n());
-            tracing::info!(%conversation, n, from = control.layout.horizon().get(), "spread changed");
+            tracing::info!(
+                conversation = conversation.as_str(),
+                n,
+                from = control.layout.horizon().get(),
+                "spread changed"
+            );
         }
         Ok(set)
     }

@@ -9,6 +9,7 @@ use super::latency::{Latency, Line};
 use super::market::{SEARCHED, SERVED, Town};
 use crate::args::BoostsArgs;
 use crate::bench::measure::Comparison;
+use crate::out;
 use crate::table::{table, thousands};
 
 #[derive(Debug, Serialize)]
@@ -52,17 +53,19 @@ impl Report {
 
     pub(super) fn print(&self, json: bool) -> Result<()> {
         if json {
-            println!("{}", serde_json::to_string(self)?);
+            out::line(serde_json::to_string(self)?)?;
             return Ok(());
         }
         for store in &self.stores {
-            println!("{}", counts(store));
-            store.latency.iter().for_each(|latency| println!("{}", times(store.store, latency)));
+            out::line(counts(store))?;
+            for latency in &store.latency {
+                out::line(times(store.store, latency))?;
+            }
         }
         if !self.http.is_empty() {
-            println!("{}", http(&self.http));
+            out::line(http(&self.http))?;
         }
-        println!("{}", self.how());
+        out::line(self.how())?;
         Ok(())
     }
 

@@ -1,6 +1,5 @@
 //! The same endpoint over Redis: takes the same request, and answers with the same JSON.
 
-use std::io::Write as _;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::market::market;
 use super::redis::RedisRows;
 use crate::args::RedisBoostsArgs;
+use crate::out;
 use crate::service::now_ms;
 
 #[derive(Deserialize)]
@@ -48,8 +48,7 @@ pub(crate) async fn serve_redis_boosts(args: &RedisBoostsArgs) -> Result<()> {
         }
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    println!("boosts out of Redis are ready on http://{}", listener.local_addr()?);
-    std::io::stdout().flush()?;
+    out::line(format_args!("boosts out of Redis are ready on http://{}", listener.local_addr()?))?;
     axum::serve(listener, Router::new().fallback(endpoint)).await?;
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::hot::Hot;
 use super::reads::{Figure, Line as PagesLine, Page, Ratio, Reads};
 use super::setup::CHUNK;
 use super::writes::{Line as WritesLine, Writes};
+use crate::out;
 use crate::table::{table, thousands};
 
 #[derive(Debug, Serialize)]
@@ -27,7 +28,7 @@ impl Default for Report {
 impl Report {
     pub(super) fn print(&self, json: bool) -> Result<()> {
         if json {
-            println!("{}", serde_json::to_string(self)?);
+            out::line(serde_json::to_string(self)?)?;
             return Ok(());
         }
         let parts = [
@@ -36,7 +37,7 @@ impl Report {
             self.reads.as_ref().map(latency),
             self.hot.as_ref().map(hot),
         ];
-        println!("{}", parts.into_iter().flatten().collect::<Vec<_>>().join("\n"));
+        out::line(parts.into_iter().flatten().collect::<Vec<_>>().join("\n"))?;
         Ok(())
     }
 }

@@ -26,6 +26,7 @@ use self::lane::Lanes;
 use self::metrics::ConsumerMetrics;
 use super::target::Target;
 use crate::args::ConsumeArgs;
+use crate::out;
 use crate::stop::Stop;
 
 /// How often offsets are handed to the client, which commits them every second, and held-up partitions are looked at.
@@ -68,7 +69,12 @@ async fn consume_into(
         };
         let topics: Vec<&str> = args.topics.iter().map(String::as_str).collect();
         consumer.subscribe(&topics).context("cannot subscribe")?;
-        println!("saltern consumes {} from {} as {}{shown}", topics.join(", "), args.brokers, args.group);
+        out::line(format_args!(
+            "saltern consumes {} from {} as {}{shown}",
+            topics.join(", "),
+            args.brokers,
+            args.group
+        ))?;
         // Whoever waits for the line may have stopped reading: no reason not to go on.
         let _ = std::io::stdout().flush();
         run(&consumer, &lanes, target, stop, failed).await

@@ -71,7 +71,7 @@ impl Archive {
         if name(&conversation, leaf) != object.name || self.is_used(&conversation, range, leaf).await? {
             return Ok(false);
         }
-        tracing::info!(object = %object.name, "removing an object that nothing refers to");
+        tracing::info!(object = object.name.as_str(), "removing an object that nothing refers to");
         patiently(self.patience, || self.objects.delete(&object.name)).await?;
         self.blocks.forget(&object.name);
         Ok(true)

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::subject::BATCH;
 use super::tally::Tally;
 use crate::args::RequestsArgs;
+use crate::out;
 use crate::table::{table, thousands};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -66,13 +67,13 @@ impl Report {
 
     pub(super) fn print(&self, json: bool) -> Result<()> {
         if json {
-            println!("{}", serde_json::to_string(self)?);
+            out::line(serde_json::to_string(self)?)?;
             return Ok(());
         }
         let header = ["", "N", "requests", "PutItem", "GetItem", "Query", "WCU", "RCU", "leases"];
         let mut rows = vec![header.map(str::to_owned)];
         rows.extend(self.lines.iter().map(row));
-        print!("{}\n{}\n", table(&rows), self.how);
+        out::print(format_args!("{}\n{}\n", table(&rows), self.how))?;
         Ok(())
     }
 }
