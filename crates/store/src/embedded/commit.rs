@@ -12,6 +12,7 @@ use saltern_core::campaigns::Rank;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::codec;
+use super::end_recorder::EndRecorder;
 use super::error::EngineFailure;
 use super::log::{Change, Log};
 use super::metrics::EmbeddedMetrics;
@@ -98,6 +99,7 @@ pub(super) type Answer = Result<Vec<Write>, StoreError>;
 pub(super) struct Committer {
     pub(super) view: View,
     pub(super) log: Log,
+    pub(super) end_recorder: EndRecorder,
     pub(super) mover: Mover,
     /// The last layer's, until somebody has asked how it went.
     pub(super) moving: Option<JoinHandle<Result<(), EngineFailure>>>,
@@ -245,7 +247,7 @@ impl Committer {
         if self.view.fresh.waiting_bytes() == 0 {
             return Ok(());
         }
-        let last_segment = self.log.rotate().map_err(EngineFailure::log)?;
+        let last_segment = self.log.rotate();
         let layer = self.view.fresh.set_apart();
         let mover = self.mover.clone();
         let thread = std::thread::Builder::new().name("store-move".into());
@@ -308,6 +310,7 @@ impl Committer {
                 }
                 return;
             }
+            self.end_recorder.synced(self.log.synced_end());
             let is_boost = |change: &&Change| change.space == Space::Campaigns;
             let boosts: Vec<_> = batch.changes().filter(is_boost).filter_map(|c| boost_of(c.key())).collect();
             self.view.fresh.apply(batch.changes());

@@ -12,7 +12,6 @@ use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
 use saltern_core::page::Order;
-use saltern_core::rng::SplitMix64;
 
 use super::error::{EngineFailure, OpenError, is_full, read_failed};
 use super::options::{EmbeddedOptions, OPEN_TABLES_MAX};
@@ -22,15 +21,7 @@ use crate::port::StoreError;
 /// Tables that may wait for compaction before another comes: each is one more to be looked at by whoever reads.
 const UNCOMPACTED_MAX: usize = 26;
 const COMPACTION_PATIENCE: Duration = Duration::from_secs(30);
-/// The engine stops writers at 4 unflushed buffers, and never lets go of them if the thread that should help has died. We
-/// wait before that, with an eye on its health.
-const UNFLUSHED_MAX: usize = 3;
 const BUSY_PAUSE: Duration = Duration::from_millis(2);
-
-/// The engine's own threshold for a journal, and what fills one up: under a key of the index that is never due.
-const JOURNAL_FULL_BYTES: usize = 64_000_000;
-const FILL_BYTES: usize = 1024 * 1024;
-const FILL_KEY: [u8; 9] = [0xFF; 9];
 
 /// Claims are asked of tables only where one is there, most often, and never by range: there may be many tables of them.
 /// Small ones, so that merging what has come in with what is there does not keep that of rows waiting for long.
@@ -185,37 +176,6 @@ impl Engine {
     pub(super) fn compact(&self) -> Result<(), EngineFailure> {
         for space in Space::ALL {
             self.space(space).major_compact().map_err(|error| self.failed(error))?;
-        }
-        Ok(())
-    }
-
-    /// Moves all that is in the engine's own journal into tables, and makes the journal go: folders up to format 3 have their
-    /// latest rows there, and whoever erases them must not find them left in it.
-    ///
-    /// The engine closes a journal only when it is long enough, and removes it when all it holds is in tables. So it is made
-    /// long enough, and flushed twice: the first time it is closed, the second it goes.
-    pub(super) fn leave_journal(&self) -> Result<(), EngineFailure> {
-        let failed = |error| self.failed(error);
-        let mut random = SplitMix64::new(0);
-        let noise: Vec<u8> = (0..FILL_BYTES / 8).flat_map(|_| random.next_u64().to_le_bytes()).collect();
-        for _ in 0..JOURNAL_FULL_BYTES.div_ceil(FILL_BYTES) + 1 {
-            self.wait_for_flushes(UNFLUSHED_MAX)?;
-            self.due.insert(FILL_KEY, &noise).map_err(failed)?;
-        }
-        self.due.remove(FILL_KEY).map_err(failed)?;
-        for _ in 0..2 {
-            for space in Space::ALL {
-                self.space(space).rotate_memtable().map_err(failed)?;
-            }
-            self.wait_for_flushes(1)?;
-        }
-        self.db.persist(PersistMode::SyncAll).map_err(failed)
-    }
-
-    fn wait_for_flushes(&self, unflushed_max: usize) -> Result<(), EngineFailure> {
-        while Space::ALL.iter().any(|space| self.space(*space).sealed_memtable_count() >= unflushed_max) {
-            self.check()?;
-            std::thread::sleep(BUSY_PAUSE);
         }
         Ok(())
     }

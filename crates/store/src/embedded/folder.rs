@@ -1,78 +1,97 @@
 //! The folder around the engine: whose it is, who has it open, and that nothing of it is missing.
 //!
 //! ```text
-//! SALTERN   says that the folder is ours, and in which format; there once the folder is complete
+//! SALTERN   says that the folder is ours, in which format, and its id, with a checksum; there once the folder is complete
 //! LOCK      locked while a process has the folder open; says which
 //! log/      what was acknowledged and is not yet among the engine's tables
 //! engine/   the engine's own files
 //! ```
+//!
+//! Opening removes nothing that may hold acknowledged data. While a folder is being created, `SALTERN.new` stands in for the
+//! marker. What is found beside it is removed only if it has no commits in its log and no rows in its tables.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use super::checked_text;
 use super::error::{Holder, OpenError};
-use super::journal;
+use super::folder_id::FolderId;
+use super::log;
 use crate::power_cut;
 
 const MARKER: &str = "SALTERN";
-/// Stands in for the marker until the engine's files are complete. Nothing has been acknowledged while it is there.
+/// Stands in for the marker until the folder is complete. Nothing has been acknowledged while it is there.
 const UNFINISHED: &str = "SALTERN.new";
 const LOCK: &str = "LOCK";
 const ENGINE: &str = "engine";
 const LOG: &str = "log";
+const KEYSPACES: &str = "keyspaces";
 
 const FORMAT_NAME: &str = "embedded format ";
-/// Format 2 has the keyspace of campaigns, format 3 that of what is due, and rows without their content, format 4 the log,
-/// format 5 entries of several rows. An older folder gets what it lacks when it is opened.
-const FORMAT: u32 = 5;
-const FORMAT_WITH_LOG: u32 = 4;
-/// Stands in for the marker of the new format while a folder is brought up to it.
-const NEXT: &str = "SALTERN.next";
+const FORMAT: u32 = 1;
+const ID_NAME: &str = "folder ";
 
-/// Files without which the engine would start afresh and remove what is left of the old data, and since which format.
-const ESSENTIAL: [(&str, u32); 7] = [
-    ("version", 1),
-    ("lock", 1),
-    ("keyspaces/0/current", 1),
-    ("keyspaces/1/current", 1),
-    ("keyspaces/2/current", 1),
-    ("keyspaces/3/current", 2),
-    ("keyspaces/4/current", 3),
+/// Files without which the engine would start afresh, or read nothing of what is there.
+const ESSENTIAL: [&str; 8] = [
+    "version",
+    "lock",
+    "0.jnl",
+    "keyspaces/0/current",
+    "keyspaces/1/current",
+    "keyspaces/2/current",
+    "keyspaces/3/current",
+    "keyspaces/4/current",
 ];
 
 pub(super) struct Folder {
     path: PathBuf,
     lock: File,
-    content: Content,
+    id: FolderId,
+    is_complete: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("{0} is missing")]
-struct Missing(&'static str);
+enum FolderDamage {
+    #[error("engine/{0} is missing")]
+    MissingFile(&'static str),
+    #[error("the file SALTERN is missing, but there is data beside it")]
+    NoMarker,
+    #[error("the file SALTERN is corrupt: its checksum does not match its content")]
+    Marker,
+    #[error(
+        "the file SALTERN is missing, and beside SALTERN.new, which marks a folder without data, engine/ holds tables"
+    )]
+    TablesInUnfinished,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Nothing,
     Unfinished,
-    Complete { format: u32 },
+    Complete(FolderId),
 }
 
 impl Folder {
     /// Makes the folder ours and ready for the engine. What is not ours, or not whole, is left as it is.
     pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
-        power_cut::create_dir(path).map_err(|error| OpenError::io(path, error))?;
+        let io_error = |error| OpenError::io(path, error);
+        power_cut::create_dir(path).map_err(io_error)?;
         examine(path)?;
         let lock = acquire(path)?;
         // Again, now that nobody else can be creating it.
         let content = examine(path)?;
-        let folder = Self { path: path.to_owned(), lock, content };
-        folder.announce(None).map_err(|error| OpenError::io(path, error))?;
-        match content {
-            Content::Complete { format } => folder.check_engine(format)?,
-            Content::Unfinished | Content::Nothing => {
-                folder.begin(content).map_err(|error| OpenError::io(path, error))?;
-            }
+        let id = match content {
+            Content::Complete(id) => id,
+            Content::Unfinished | Content::Nothing => FolderId::random().map_err(io_error)?,
+        };
+        let folder = Self { path: path.to_owned(), lock, id, is_complete: content == Content::Complete(id) };
+        folder.announce(None).map_err(io_error)?;
+        if folder.is_complete {
+            folder.check_engine()?;
+        } else {
+            folder.remove_unfinished()?;
+            folder.begin().map_err(io_error)?;
         }
         Ok(folder)
     }
@@ -85,56 +104,62 @@ impl Folder {
         self.path.join(LOG)
     }
 
-    /// Whether there is a log to be read back; else there is nothing in it that counts.
-    pub(super) fn has_log(&self) -> bool {
-        matches!(self.content, Content::Complete { format } if format >= FORMAT_WITH_LOG)
+    pub(super) fn id(&self) -> FolderId {
+        self.id
     }
 
-    /// Whether it was complete before it was opened.
-    pub(super) fn has_rows(&self) -> bool {
-        matches!(self.content, Content::Complete { .. })
+    /// Whether it was complete before it was opened. Else nothing in it counts.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
-    fn begin(&self, content: Content) -> io::Result<()> {
-        if content == Content::Unfinished && self.engine().try_exists()? {
-            std::fs::remove_dir_all(self.engine())?;
+    /// Removes what a crash left of a folder that was being created. Fails if there may be anything else in it.
+    fn remove_unfinished(&self) -> Result<(), OpenError> {
+        log::check_unused(&self.log()).map_err(|damage| OpenError::log(&self.path, damage))?;
+        self.check_no_rows()?;
+        match std::fs::remove_dir_all(self.engine()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(OpenError::io(&self.path, error)),
+            _ => Ok(()),
         }
-        self.write_marker(UNFINISHED)?;
+    }
+
+    /// Fails unless no keyspace of ours has a table. The first keyspace is the engine's own, which lists the others.
+    fn check_no_rows(&self) -> Result<(), OpenError> {
+        let io_error = |error| OpenError::io(&self.path, error);
+        for keyspace in entries(&self.engine().join(KEYSPACES)).map_err(io_error)? {
+            let is_ours = keyspace.file_name().is_some_and(|name| name != "0");
+            if is_ours && !entries(&keyspace.join("tables")).map_err(io_error)?.is_empty() {
+                return Err(OpenError::damaged(&self.path, FolderDamage::TablesInUnfinished));
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&self) -> io::Result<()> {
+        let mut marker = File::create(self.path.join(UNFINISHED))?;
+        marker.write_all(marker_text(FORMAT, self.id).as_bytes())?;
+        marker.sync_all()?;
         power_cut::sync_dir(&self.path)
     }
 
-    fn write_marker(&self, name: &str) -> io::Result<()> {
-        let mut marker = File::create(self.path.join(name))?;
-        writeln!(marker, "{FORMAT_NAME}{FORMAT}")?;
-        marker.sync_all()
-    }
-
-    /// The engine's files are there: from now on rows may be acknowledged.
+    /// The engine's files and the log are there: from now on rows may be acknowledged.
     pub(super) fn finish(&self) -> Result<(), OpenError> {
         let finish = || {
-            let marker = match self.content {
-                Content::Complete { format: FORMAT } => return Ok(()),
-                Content::Complete { .. } => {
-                    self.write_marker(NEXT)?;
-                    NEXT
-                }
-                Content::Nothing | Content::Unfinished => UNFINISHED,
-            };
             power_cut::sync_dir(&self.engine())?;
-            std::fs::rename(self.path.join(marker), self.path.join(MARKER))?;
+            std::fs::rename(self.path.join(UNFINISHED), self.path.join(MARKER))?;
             power_cut::sync_dir(&self.path)
         };
-        finish().map_err(|error| OpenError::io(&self.path, error))
+        if self.is_complete { Ok(()) } else { finish().map_err(|error| OpenError::io(&self.path, error)) }
     }
 
-    fn check_engine(&self, format: u32) -> Result<(), OpenError> {
-        for (file, _) in ESSENTIAL.into_iter().filter(|(_, since)| *since <= format) {
+    fn check_engine(&self) -> Result<(), OpenError> {
+        for file in ESSENTIAL {
             let there = self.engine().join(file).try_exists().map_err(|error| OpenError::io(&self.path, error))?;
             if !there {
-                return Err(OpenError::damaged(&self.path, Missing(file)));
+                return Err(OpenError::damaged(&self.path, FolderDamage::MissingFile(file)));
             }
         }
-        journal::check(&self.engine()).map_err(|damage| OpenError::damaged(&self.path, damage))
+        Ok(())
     }
 
     /// Tells others who has the folder, and where to reach it.
@@ -147,30 +172,57 @@ impl Folder {
     }
 }
 
-fn examine(path: &Path) -> Result<Content, OpenError> {
-    let io_error = |error| OpenError::io(path, error);
-    let format = match std::fs::read(path.join(MARKER)) {
-        Ok(marker) => format_of(&marker).ok_or_else(|| OpenError::NotOurs(path.to_owned()))?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return unmarked(path),
-        Err(error) => return Err(io_error(error)),
-    };
-    if format > FORMAT {
-        return Err(OpenError::NewerFormat { folder: path.to_owned(), format });
-    }
-    Ok(Content::Complete { format })
+pub(super) fn marker_text(format: u32, id: FolderId) -> String {
+    checked_text::seal(format!("{FORMAT_NAME}{format}\n{ID_NAME}{id}\n"))
 }
 
-fn format_of(marker: &[u8]) -> Option<u32> {
-    std::str::from_utf8(marker).ok()?.trim_end().strip_prefix(FORMAT_NAME)?.parse().ok().filter(|format| *format > 0)
+fn examine(path: &Path) -> Result<Content, OpenError> {
+    let marker = match std::fs::read(path.join(MARKER)) {
+        Ok(marker) => marker,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return unmarked(path),
+        Err(error) => return Err(OpenError::io(path, error)),
+    };
+    let damaged = || OpenError::damaged(path, FolderDamage::Marker);
+    let Some(text) = checked_text::verified(&marker) else {
+        return Err(if holds_data(path) { damaged() } else { OpenError::NotOurs(path.to_owned()) });
+    };
+    // Later formats, too, begin and end with these lines.
+    let (first, rest) = text.split_once('\n').ok_or_else(damaged)?;
+    match first.strip_prefix(FORMAT_NAME).and_then(|format| format.parse().ok()) {
+        Some(format) if format > FORMAT => Err(OpenError::NewerFormat { folder: path.to_owned(), format }),
+        Some(FORMAT) => {
+            let id = rest.trim_end().strip_prefix(ID_NAME).and_then(FolderId::parse).ok_or_else(damaged)?;
+            if marker == marker_text(FORMAT, id).as_bytes() { Ok(Content::Complete(id)) } else { Err(damaged()) }
+        }
+        _ => Err(OpenError::NotOurs(path.to_owned())),
+    }
+}
+
+/// Whether there is a log or an engine of ours.
+fn holds_data(path: &Path) -> bool {
+    log::is_there(&path.join(LOG)) || path.join(ENGINE).join(KEYSPACES).is_dir()
+}
+
+/// What is in a directory. Nothing, if it does not exist.
+fn entries(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    match std::fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries?.map(|entry| Ok(entry?.path())).collect(),
+    }
 }
 
 fn unmarked(path: &Path) -> Result<Content, OpenError> {
     let io_error = |error| OpenError::io(path, error);
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(io_error)? {
-        names.push(entry.map_err(io_error)?.file_name());
+    let entries = entries(path).map_err(io_error)?;
+    let names: Vec<_> = entries.iter().filter_map(|entry| entry.file_name()).collect();
+    if names.iter().any(|name| *name == MARKER) {
+        // Another process has completed the folder meanwhile.
+        return examine(path);
     }
-    let unfinished = names.iter().any(|name| name == UNFINISHED);
+    let unfinished = names.iter().any(|name| *name == UNFINISHED);
+    if !unfinished && holds_data(path) {
+        return Err(OpenError::damaged(path, FolderDamage::NoMarker));
+    }
     let ours = |name: &str| name == LOCK || (unfinished && [UNFINISHED, ENGINE, LOG].contains(&name));
     if !names.iter().all(|name| name.to_str().is_some_and(ours)) {
         return Err(OpenError::NotOurs(path.to_owned()));

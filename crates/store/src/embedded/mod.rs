@@ -5,15 +5,17 @@
 //! What the log holds is in memory too; when it is enough, it is sorted and moves into tables of the engine, as a whole.
 
 mod campaigns;
+mod checked_text;
 mod codec;
 mod commit;
 mod due;
+mod end_recorder;
 mod engine;
 mod error;
 mod filter;
 mod folder;
+mod folder_id;
 mod fresh;
-mod journal;
 mod log;
 mod metrics;
 mod mover;

@@ -1,6 +1,5 @@
 //! Moves a layer of the log into the engine's tables. Each layer has a thread of its own, one after the other.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,7 +8,7 @@ use tokio::sync::watch;
 use super::engine::Engine;
 use super::error::EngineFailure;
 use super::fresh::{Fresh, Layer};
-use super::log;
+use super::log::LogUpkeep;
 use super::metrics::EmbeddedMetrics;
 use super::physical::Space;
 
@@ -17,7 +16,7 @@ use super::physical::Space;
 pub(super) struct Mover {
     pub(super) engine: Engine,
     pub(super) fresh: Arc<Fresh>,
-    pub(super) log: PathBuf,
+    pub(super) log: LogUpkeep,
     pub(super) failure: Arc<watch::Sender<Option<EngineFailure>>>,
     pub(super) metrics: EmbeddedMetrics,
 }
@@ -45,6 +44,6 @@ impl Mover {
         }
         // Visible in tables by now, and for good.
         self.fresh.moved();
-        log::remove_through(&self.log, last_segment).map_err(EngineFailure::log)
+        self.log.retire_through(last_segment).map_err(EngineFailure::log)
     }
 }

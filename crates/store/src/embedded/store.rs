@@ -14,6 +14,7 @@ use super::campaigns::Shelf;
 use super::codec;
 use super::commit::{Committer, Message, Premise, Request, Verdict, Write};
 use super::due;
+use super::end_recorder::EndRecorder;
 use super::engine::Engine;
 use super::error::{EngineFailure, OpenError};
 use super::folder::Folder;
@@ -55,18 +56,11 @@ impl EmbeddedStore {
         let path = folder;
         let folder = Folder::open(path)?;
         let mut layer = Layer::default();
-        let mut read_back = || Log::open(&folder.log(), |change| layer.insert(&change));
-        let log = folder.has_log().then(&mut read_back).transpose().map_err(|damage| OpenError::log(path, damage))?;
+        let read_back = || Log::open(&folder.log(), folder.id(), |change| layer.insert(&change));
+        let log = folder.is_complete().then(read_back).transpose().map_err(|damage| OpenError::log(path, damage))?;
         let engine = Engine::open(path, &folder.engine(), &options)?;
-        let log = match log {
-            Some(log) => log,
-            None => {
-                if folder.has_rows() {
-                    engine.leave_journal().map_err(|failure| OpenError::damaged(path, failure))?;
-                }
-                Log::create(&folder.log()).map_err(|error| OpenError::io(path, error))?
-            }
-        };
+        let create = || Log::create(&folder.log(), folder.id()).map_err(|damage| OpenError::log(path, damage));
+        let log = log.map_or_else(create, Ok)?;
         folder.finish()?;
         let view = View { engine, fresh: Arc::new(Fresh::new(layer)) };
         let shelf = Shelf::open(&view, options.dead_letters_max).map_err(|error| OpenError::damaged(path, error))?;
@@ -78,13 +72,15 @@ impl EmbeddedStore {
         let mover = Mover {
             engine: view.engine.clone(),
             fresh: Arc::clone(&view.fresh),
-            log: folder.log(),
+            log: log.upkeep(),
             failure: Arc::clone(&failure),
             metrics: metrics.clone(),
         };
+        let end_recorder = EndRecorder::start(log.upkeep()).map_err(|error| OpenError::io(path, error))?;
         let committer = Committer {
             view: view.clone(),
             log,
+            end_recorder,
             mover,
             moving: None,
             tops: Tops::default(),

@@ -1,6 +1,5 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use fjall::{Database, KeyspaceCreateOptions, PersistMode};
 use saltern_core::campaigns::{
     Area, Boost, BoostKey, BoostPartition, DaySet, DeadLetter, Look, Market, MarketModel, Moment, Schedule, Score,
     Standing, State, Terms, Window,
@@ -86,32 +85,6 @@ async fn damaged_bytes_are_told() {
     damaged(store.put_boost(&key(1), &boost(1)).await.err());
     assert_eq!(store.boosts(&[key(2)], Consistency::Strong).await.unwrap(), [Look::Absent]);
     assert_eq!(standing(&store, 2).await.unwrap(), Standing::Idle);
-}
-
-/// A folder of the format before campaigns: opened, it has them, and its messages are as they were.
-#[tokio::test]
-async fn a_folder_without_campaigns_gets_them() {
-    let folder = TempDir::new().unwrap();
-    {
-        let db = Database::builder(folder.path().join("engine")).open().unwrap();
-        for name in ["rows", "claims"] {
-            let keyspace = db.keyspace(name, KeyspaceCreateOptions::default).unwrap();
-            for put in append(1).iter().filter(|put| (name == "claims") == matches!(put.record, Record::Claim(_))) {
-                keyspace
-                    .insert(physical::physical_key(&put.key), codec::encode_behind(Vec::new(), &put.record))
-                    .unwrap();
-            }
-        }
-        db.persist(PersistMode::SyncAll).unwrap();
-    }
-    let marker = || std::fs::read_to_string(folder.path().join("SALTERN")).unwrap();
-    std::fs::write(folder.path().join("SALTERN"), "embedded format 1\n").unwrap();
-    for round in 0..2 {
-        let store = open(folder.path());
-        assert_eq!(marker(), "embedded format 5\n");
-        assert_eq!(count(&store).await.unwrap(), 1);
-        assert_eq!(store.put_boost(&key(1), &boost(round)).await.unwrap(), BoostPut::Applied);
-    }
 }
 
 /// C4: what is remembered of a boost is never older than the last put that was answered.

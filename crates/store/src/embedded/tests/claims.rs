@@ -1,7 +1,5 @@
 //! A claim in a table is found by whoever comes again, whatever the filter knows at that time.
 
-use std::time::{Duration, Instant};
-
 use rstest::rstest;
 
 use super::*;

@@ -3,12 +3,15 @@ mod claims;
 mod damage;
 mod durability;
 mod folder;
+mod forged;
 mod layers;
 mod packs;
+mod random_damage;
 mod scan;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use saltern_core::ids::{ConversationId, MessageId, ParticipantId};
 use saltern_core::key::{Key, PartitionKey};
@@ -63,6 +66,16 @@ async fn plant(store: &EmbeddedStore, space: physical::Space, key: Vec<u8>, valu
 async fn append_all(store: &EmbeddedStore, seqs: impl Iterator<Item = u64>) {
     for seq in seqs {
         assert_eq!(store.put_all(&append(seq)).await.unwrap(), [PutOutcome::Applied, PutOutcome::Applied]);
+    }
+}
+
+/// Waits until the manifest says that all commits before this one have been synced.
+async fn recorded(folder: &Path, next_commit: u64) {
+    let patience = Instant::now() + Duration::from_secs(30);
+    let line = format!(" commit {next_commit}\n");
+    while !std::fs::read_to_string(folder.join("log/MANIFEST")).unwrap().contains(&line) {
+        assert!(Instant::now() < patience, "the end of the log was never recorded");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

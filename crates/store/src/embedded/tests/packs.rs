@@ -97,23 +97,16 @@ async fn rows_that_move_once_more_are_in_one_entry() {
     assert_eq!(page.rows.len(), 20 + 20);
 }
 
-/// Before format 5 each row was an entry of its own.
+/// Rows that moved one by one are entries of their own.
 #[tokio::test]
-async fn rows_of_older_folders_are_read_and_replaced() {
+async fn rows_that_moved_alone_are_read_and_replaced() {
     let folder = TempDir::new().unwrap();
-    let marker = folder.path().join("SALTERN");
     let store = open(folder.path());
     for seq in 1..=5 {
         append_all(&store, seq..=seq).await;
         store.settle().await.unwrap();
     }
     assert_eq!(entries(&store).len(), 5);
-    store.close().await.unwrap();
-    drop(store);
-    std::fs::write(&marker, "embedded format 4\n").unwrap();
-
-    let store = open(folder.path());
-    assert_eq!(std::fs::read_to_string(&marker).unwrap(), "embedded format 5\n");
     append_all(&store, 6..=9).await;
     assert_eq!(count(&store).await.unwrap(), 9);
     replace(&store, 2, Record::Void).await;
