@@ -56,11 +56,10 @@ pub(super) fn decode(fields: &mut Fields<'_>) -> Result<ControlRecord, Damage> {
         },
         voids: VoidRuns::from_runs(voids.collect::<Result<Vec<_>, _>>()?),
         archive: ArchiveState {
-            // Absent from records of before there was an archive.
-            through: fields.maybe_seq("archived_through")?.unwrap_or(SeqNo::FIRST),
+            through: fields.seq("archived_through")?,
             oldest_ms: fields.maybe_number(OLDEST)?,
             moving: fields.maybe_text("moving")?.map(|text| text.parse()).transpose()?.map(Box::new),
-            moves: fields.maybe_number("moves")?.unwrap_or(0),
+            moves: fields.number("moves")?,
         },
     })
 }

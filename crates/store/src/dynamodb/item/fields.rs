@@ -103,10 +103,6 @@ impl<'a> Fields<'a> {
         SeqNo::new(self.number(name)?).ok_or(Damage::Wrong(name))
     }
 
-    pub(super) fn maybe_seq(&mut self, name: &'static str) -> Result<Option<SeqNo>, Damage> {
-        if self.0.contains_key(name) { self.seq(name).map(Some) } else { Ok(None) }
-    }
-
     pub(super) fn digest(&mut self, name: &'static str) -> Result<Digest, Damage> {
         match self.take(name)? {
             AttributeValue::B(bytes) => bytes.as_ref().try_into().map(Digest).map_err(|_| Damage::Wrong(name)),

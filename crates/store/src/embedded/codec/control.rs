@@ -5,8 +5,8 @@ use saltern_core::layout::{Epoch, Layout};
 use saltern_core::seq::{SeqNo, SeqRange};
 use saltern_core::voids::VoidRuns;
 
+use super::Damage;
 use super::wire::{Reader, Writer};
-use super::{CONTROL, CONTROL_WITHOUT_GROWTH, Damage};
 
 pub(super) fn encode(control: &ControlRecord, out: &mut Writer) {
     out.number(control.layout.horizon().get());
@@ -32,8 +32,7 @@ pub(super) fn encode(control: &ControlRecord, out: &mut Writer) {
     out.number(control.archive.moves);
 }
 
-/// The kind tells the shape: the first did not say when n last grew, the second nothing of an archive.
-pub(super) fn decode(kind: u8, ver: u64, from: &mut Reader<'_>) -> Result<ControlRecord, Damage> {
+pub(super) fn decode(ver: u64, from: &mut Reader<'_>) -> Result<ControlRecord, Damage> {
     let horizon = seq(from)?;
     let epochs = (0..from.count()?).map(|_| epoch(from)).collect::<Result<_, _>>()?;
     Ok(ControlRecord {
@@ -45,13 +44,13 @@ pub(super) fn decode(kind: u8, ver: u64, from: &mut Reader<'_>) -> Result<Contro
         heat: HeatState {
             low_since_ms: from.maybe_number()?,
             widened_at_ms: from.maybe_number()?,
-            grown_at_ms: if kind == CONTROL_WITHOUT_GROWTH { None } else { from.maybe_number()? },
+            grown_at_ms: from.maybe_number()?,
         },
         voids: {
             let runs = (0..from.count()?).map(|_| run(from)).collect::<Result<Vec<_>, _>>()?;
             VoidRuns::from_runs(runs)
         },
-        archive: if kind == CONTROL { archive(from)? } else { ArchiveState::unknown() },
+        archive: archive(from)?,
     })
 }
 

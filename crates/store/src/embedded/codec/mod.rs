@@ -28,10 +28,6 @@ use wire::{Reader, Writer};
 const MESSAGE: u8 = 1;
 const VOID: u8 = 2;
 const CLAIM: u8 = 3;
-/// Control records without the time of their last growth: still read, no longer written.
-const CONTROL_WITHOUT_GROWTH: u8 = 4;
-/// Control records that know of no archive: still read, no longer written.
-const CONTROL_WITHOUT_ARCHIVE: u8 = 5;
 const BOOST: u8 = 6;
 const MARKET: u8 = 7;
 const DEAD_LETTER: u8 = 8;
@@ -136,9 +132,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, Damage> {
         CLAIM => {
             Record::Claim(Claim { seq: SeqNo::new(version).ok_or(Damage::Number)?, digest: Digest(from.array()?) })
         }
-        CONTROL | CONTROL_WITHOUT_ARCHIVE | CONTROL_WITHOUT_GROWTH => {
-            Record::Control(control::decode(kind, version, &mut from)?)
-        }
+        CONTROL => Record::Control(control::decode(version, &mut from)?),
         kind => return Err(Damage::Kind(kind)),
     };
     from.end()?;

@@ -1,6 +1,5 @@
 use proptest::prelude::*;
 use rstest::rstest;
-use saltern_core::archive::ArchiveState;
 
 use super::*;
 use crate::samples::{archived, claim, control, moved, records, row};
@@ -11,10 +10,6 @@ fn encode(record: &Record) -> Vec<u8> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect()
 }
 
 /// Golden bytes: these rows are in people's folders.
@@ -33,23 +28,6 @@ fn bytes(hex: &str) -> Vec<u8> {
 fn rows_are_pinned(#[case] record: Record, #[case] bytes: &str) {
     assert_eq!(hex(&encode(&record)), bytes);
     assert_eq!(decode(&encode(&record)), Ok(record));
-}
-
-/// Folders of the first builds hold these.
-#[test]
-fn control_records_of_the_first_shape_are_still_read() {
-    let old = "04c801f40302010109039003100500010601028101";
-    let Record::Control(mut expected) = control() else { unreachable!() };
-    expected.heat.grown_at_ms = None;
-    expected.archive = ArchiveState::unknown();
-    assert_eq!(decode(&bytes(old)), Ok(Record::Control(expected)));
-}
-
-#[test]
-fn control_records_of_before_the_archive_are_still_read() {
-    let Record::Control(mut expected) = control() else { unreachable!() };
-    expected.archive = ArchiveState::unknown();
-    assert_eq!(decode(&bytes("05c801f403020101090390031005000106010701028101")), Ok(Record::Control(expected)));
 }
 
 #[rstest]
