@@ -15,6 +15,8 @@ pub const TIMESTAMP_BYTES_MAX: usize = 64;
 
 /// Body of an ordinary request.
 pub const BODY_BYTES_MAX: usize = 256 * 1024;
+/// The same before escapes are taken for the characters that they stand for: `\u0000` is six bytes for one.
+pub const BODY_RAW_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
 /// Body of a batch or of campaign events.
 pub const BULK_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Messages in one batch.
@@ -79,6 +81,9 @@ const _: () = assert!(2 * ENC_GROWTH * ID_BYTES_MAX + "#id#".len() <= PARTITION_
 const SORT_KEY_BYTES_MAX: usize = 1_024;
 const _: () = assert!(ENC_GROWTH * ID_BYTES_MAX <= SORT_KEY_BYTES_MAX);
 const _: () = assert!(CONTENT_BYTES_MAX * 6 > BODY_BYTES_MAX && CONTENT_BYTES_MAX < BODY_BYTES_MAX);
+/// Every message within the limits fits into a body, however it is escaped.
+const _: () = assert!((CONTENT_BYTES_MAX + 3 * ID_BYTES_MAX + TIMESTAMP_BYTES_MAX) * 6 + 1_024 <= BODY_RAW_BYTES_MAX);
+const _: () = assert!(BODY_RAW_BYTES_MAX <= BULK_BODY_BYTES_MAX);
 const _: () = assert!(PAGE_LIMIT_DEFAULT <= PAGE_LIMIT_MAX);
 const _: () = assert!(PAGE_LIMIT_MAX as u64 <= PAGE_LOOKED_AT_MAX);
 const _: () = assert!(LEASE_MIN < LEASE_MAX && BATCH_MESSAGES_MAX as u64 <= LEASE_MAX);

@@ -55,6 +55,33 @@ pub struct NewerPage {
     pub stable_through: u64,
 }
 
+impl OlderPage {
+    /// Keeps the first messages alone: the page that a smaller limit would have given.
+    pub fn shorten(&mut self, limit: usize) {
+        if limit >= self.messages.len() {
+            return;
+        }
+        self.messages.truncate(limit);
+        let Some(lowest) = self.messages.last().map(|message| message.seq) else { return };
+        self.next_before = Some(lowest);
+        self.gaps.retain(|gap| gap.range.from > lowest);
+    }
+}
+
+impl NewerPage {
+    /// Keeps the first messages alone: the page that a smaller limit would have given.
+    pub fn shorten(&mut self, limit: usize) {
+        if limit >= self.messages.len() {
+            return;
+        }
+        self.messages.truncate(limit);
+        let Some(highest) = self.messages.last().map(|message| message.seq) else { return };
+        self.next_after = highest.get();
+        self.at_end = false;
+        self.gaps.retain(|gap| gap.range.to < highest);
+    }
+}
+
 /// Joins sorted runs of rows from several partitions into one sequence by seq_no.
 ///
 /// Rust's stable sort finds the runs and merges them, so this is the k-way merge.

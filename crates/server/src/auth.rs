@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 
+use crate::budget::{BODIES_BYTES_MAX_PER_KEY, Budget};
 use crate::problem::{Kind, Problem};
 
 /// What a key may be allowed to do.
@@ -64,21 +66,29 @@ pub struct ApiKey {
 }
 
 /// The configured keys. None at all means that the server is open.
-pub(crate) struct Keys(HashMap<[u8; 32], Vec<Scope>>);
+pub(crate) struct Keys(HashMap<[u8; 32], Known>);
+
+struct Known {
+    scopes: Vec<Scope>,
+    /// Its share of the memory for bodies.
+    bodies: Arc<Budget>,
+}
 
 impl Keys {
     /// The same key given twice has the scopes of both.
-    pub(crate) fn new(keys: &[ApiKey]) -> Self {
-        let mut known = HashMap::<_, Vec<Scope>>::new();
+    pub(crate) fn new(keys: &[ApiKey], bodies: &Arc<Budget>) -> Self {
+        let mut known = HashMap::<_, Known>::new();
         for key in keys {
-            known.entry(key.sha256).or_default().extend(&key.scopes);
+            let unseen = || Known { scopes: Vec::new(), bodies: bodies.share(BODIES_BYTES_MAX_PER_KEY) };
+            known.entry(key.sha256).or_insert_with(unseen).scopes.extend(&key.scopes);
         }
         Self(known)
     }
 
-    pub(crate) fn check(&self, headers: &HeaderMap, needed: Scope) -> Result<(), Problem> {
+    /// Answers with the key's share of the memory for bodies; an open server has no shares.
+    pub(crate) fn check(&self, headers: &HeaderMap, needed: Scope) -> Result<Option<&Arc<Budget>>, Problem> {
         if self.0.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let unauthorized = |detail| Problem::new(Kind::Unauthorized, detail);
         let credentials = headers
@@ -86,11 +96,11 @@ impl Keys {
             .ok_or_else(|| unauthorized("no API key was sent; send the header `authorization: Bearer KEY`"))?;
         let key = bearer(credentials.as_bytes())
             .ok_or_else(|| unauthorized("the authorization header must be `Bearer KEY`"))?;
-        let scopes = self.0.get(&*Sha256::digest(key)).ok_or_else(|| {
+        let known = self.0.get(&*Sha256::digest(key)).ok_or_else(|| {
             unauthorized("the API key is unknown; check it against the [[api_keys]] of the server's configuration")
         })?;
-        if scopes.contains(&needed) || scopes.contains(&Scope::Admin) {
-            return Ok(());
+        if known.scopes.contains(&needed) || known.scopes.contains(&Scope::Admin) {
+            return Ok(Some(&known.bodies));
         }
         Err(Problem::new(
             Kind::Forbidden,

@@ -10,6 +10,7 @@ use std::time::Instant;
 use axum::extract::Request;
 use axum::response::Response;
 use http::HeaderValue;
+use hyper::body::Body as _;
 use prometheus_client::metrics::gauge::Gauge;
 use tracing::{debug, warn};
 
@@ -41,14 +42,14 @@ impl Gate {
         Box::new(move |request| Box::pin(Arc::clone(&self).serve(handler, request)))
     }
 
-    async fn serve<H, F>(self: Arc<Self>, handler: H, request: Request) -> Response
+    async fn serve<H, F>(self: Arc<Self>, handler: H, mut request: Request) -> Response
     where
         H: FnOnce(Arc<App>, Request) -> F,
         F: Future<Output = Answer>,
     {
         let started = Instant::now();
         let request_id = self.app.request_ids.of(request.headers());
-        let answer = match self.admit(&request) {
+        let answer = match self.admit(&mut request) {
             Ok(_slot) => handler(self.app.clone(), request).await,
             Err(problem) => Err(problem),
         };
@@ -64,9 +65,12 @@ impl Gate {
         response
     }
 
-    fn admit(&self, request: &Request) -> Result<Option<Slot<'_>>, Problem> {
+    fn admit(&self, request: &mut Request) -> Result<Option<Slot<'_>>, Problem> {
         let Some(scope) = self.scope else { return Ok(None) };
-        self.app.keys.check(request.headers(), scope)?;
+        let share = self.app.keys.check(request.headers(), scope)?;
+        if let Some(share) = share.filter(|_| !request.body().is_end_stream()) {
+            request.extensions_mut().insert(Arc::clone(share));
+        }
         self.app.admission.enter().map(Some).ok_or_else(overloaded)
     }
 

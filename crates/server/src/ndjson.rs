@@ -1,12 +1,15 @@
 //! Bodies of any length, line by line, in bounded memory.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use saltern_core::limits::BULK_BODY_BYTES_MAX;
+use tokio::time::{Instant, timeout_at};
 
+use crate::budget::{Budget, Reservation};
 use crate::problem::{Kind, Problem};
 
 /// The longest line; a longer one is told as such, and the rest of the body goes on.
@@ -14,8 +17,6 @@ pub(crate) const LINE_BYTES_MAX: usize = BULK_BODY_BYTES_MAX;
 /// Lines, and bytes of lines, that are handed on together.
 const PIECE_LINES_MAX: usize = 512;
 const PIECE_BYTES_MAX: usize = 1024 * 1024;
-/// What one body holds in memory at the most: a piece, the line that ends it, and the one that comes next.
-pub(crate) const HELD_BYTES_MAX: usize = PIECE_BYTES_MAX + 2 * LINE_BYTES_MAX;
 
 /// One line that is not blank.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,8 +30,10 @@ pub(crate) struct Line {
 
 pub(crate) struct Lines {
     body: Body,
-    /// How long the next part of the body may take to arrive.
+    /// How long a line may take to arrive, from the moment at which it is waited for.
     timeout: Duration,
+    /// Memory for the lines that have arrived and are not done with.
+    reservation: Reservation,
     /// Arrived, but not looked at.
     data: Bytes,
     /// The line that is not complete.
@@ -41,8 +44,16 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn new(body: Body, timeout: Duration) -> Self {
-        Self { body, timeout, data: Bytes::new(), line: Vec::new(), too_long: false, index: 0 }
+    pub(crate) fn new(body: Body, timeout: Duration, budget: &Arc<Budget>) -> Result<Self, Problem> {
+        Ok(Self {
+            body,
+            timeout,
+            reservation: budget.reserve(0)?,
+            data: Bytes::new(),
+            line: Vec::new(),
+            too_long: false,
+            index: 0,
+        })
     }
 
     /// Lines read so far.
@@ -50,23 +61,36 @@ impl Lines {
         self.index
     }
 
-    /// What is left of the body.
-    pub(crate) fn into_body(self) -> Body {
-        self.body
-    }
-
-    /// The next lines; none at the end. The last line need not end in a newline.
+    /// The next lines; none at the end. The last line need not end in a newline. The lines before are done with: their
+    /// memory is given back.
+    ///
+    /// Lines that have arrived are handed on in time, even if there are few: nobody can make the server hold them by
+    /// sending the next one slowly.
     pub(crate) async fn next_piece(&mut self) -> Result<Vec<Line>, Problem> {
+        let piece_due = Instant::now() + self.timeout;
+        let (mut line_due, mut lines_seen) = (piece_due, self.index);
         let (mut piece, mut bytes) = (Vec::new(), 0);
         while piece.len() < PIECE_LINES_MAX && bytes < PIECE_BYTES_MAX {
             if self.data.is_empty() {
-                match self.next_data().await? {
-                    Some(data) => self.data = data,
-                    None => {
+                if self.index > lines_seen {
+                    (line_due, lines_seen) = (Instant::now() + self.timeout, self.index);
+                }
+                let due = if piece.is_empty() { line_due } else { piece_due };
+                match timeout_at(due, self.body.frame()).await {
+                    Ok(Some(Ok(frame))) => self.data = frame.into_data().unwrap_or_default(),
+                    Ok(Some(Err(_))) => return Err(Problem::invalid(format!("the body ended early {}", self.taken()))),
+                    Ok(None) => {
                         piece.extend(self.end_line());
                         return Ok(piece);
                     }
+                    Err(_) if !piece.is_empty() => return Ok(piece),
+                    Err(_) => {
+                        let detail = format!("the body stalled {}", self.taken());
+                        return Err(Problem::new(Kind::RequestTimeout, detail));
+                    }
                 }
+                self.reservation.resize(bytes + self.line.capacity() + self.data.len())?;
+                continue;
             }
             if let Some(line) = self.take_line() {
                 bytes += line.bytes.len();
@@ -76,17 +100,8 @@ impl Lines {
         Ok(piece)
     }
 
-    async fn next_data(&mut self) -> Result<Option<Bytes>, Problem> {
-        let taken = format!("after {} lines; some lines may have been applied, send all of them again", self.index);
-        loop {
-            let frame = tokio::time::timeout(self.timeout, self.body.frame()).await;
-            let late = |_| Problem::new(Kind::RequestTimeout, format!("the body stalled {taken}"));
-            let Some(frame) = frame.map_err(late)? else { return Ok(None) };
-            let frame = frame.map_err(|_| Problem::invalid(format!("the body ended early {taken}")))?;
-            if let Ok(data) = frame.into_data() {
-                return Ok(Some(data));
-            }
-        }
+    fn taken(&self) -> String {
+        format!("after {} lines; some lines may have been applied, send all of them again", self.index)
     }
 
     /// The line that ends in what has arrived, if one does and it is not blank.
@@ -113,7 +128,7 @@ impl Lines {
 mod tests {
     use std::convert::Infallible;
 
-    use futures_util::stream;
+    use futures_util::{StreamExt as _, stream};
     use http_body_util::StreamBody;
     use hyper::body::Frame;
     use rstest::rstest;
@@ -123,7 +138,7 @@ mod tests {
     async fn lines(parts: Vec<Vec<u8>>) -> (Vec<Line>, usize) {
         let frames = parts.into_iter().map(|part| Ok::<_, Infallible>(Frame::data(Bytes::from(part))));
         let body = Body::new(StreamBody::new(stream::iter(frames)));
-        let mut lines = Lines::new(body, Duration::from_secs(5));
+        let mut lines = Lines::new(body, Duration::from_secs(5), &Budget::new(usize::MAX)).ok().unwrap();
         let (mut all, mut pieces) = (Vec::new(), 0);
         loop {
             let piece = lines.next_piece().await.ok().unwrap();
@@ -165,5 +180,32 @@ mod tests {
         let (read, _) = lines(parts).await;
         let shown: Vec<_> = read.iter().map(|line| (line.index, line.bytes.len(), line.too_long)).collect();
         assert_eq!(shown, [(0, 1, false), (1, LINE_BYTES_MAX, true), (2, 1, false)]);
+    }
+
+    /// A body of which these parts have arrived, and no more for now.
+    fn stalled(parts: Vec<Bytes>, budget: &Arc<Budget>) -> Lines {
+        let frames = stream::iter(parts.into_iter().map(|part| Ok::<_, Infallible>(Frame::data(part))));
+        let body = Body::new(StreamBody::new(frames.chain(stream::pending())));
+        Lines::new(body, Duration::from_secs(15), budget).ok().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_that_have_arrived_do_not_wait_for_ever_for_the_next() {
+        let mut lines = stalled(vec!["a\nb\nc".into()], &Budget::new(usize::MAX));
+        let started = Instant::now();
+        assert_eq!(lines.next_piece().await.ok().unwrap().len(), 2);
+        let late = lines.next_piece().await.err().unwrap();
+        assert_eq!((late.kind, started.elapsed()), (Kind::RequestTimeout, Duration::from_secs(30)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn memory_is_reserved_for_the_lines_that_have_arrived() {
+        let budget = Budget::new(1_000);
+        let mut first = stalled(vec!["a\n".into()], &budget);
+        assert_eq!(first.next_piece().await.ok().unwrap().len(), 1);
+        let mut other = stalled(vec![vec![b'x'; 900].into()], &budget);
+        assert_eq!(other.next_piece().await.err().unwrap().kind, Kind::RequestTimeout);
+        let mut third = stalled(vec![vec![b'x'; 900].into()], &budget);
+        assert_eq!(third.next_piece().await.err().unwrap().kind, Kind::Overloaded);
     }
 }

@@ -1,32 +1,28 @@
 //! The listener: accepts, serves, and ends in order.
 
-use std::collections::HashMap;
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
-use tokio::task::JoinSet;
-use tracing::{debug, warn};
+use tokio::net::{TcpListener, TcpSocket};
+use tracing::warn;
 
 use crate::app::{Readiness, Services};
 use crate::auth::ApiKey;
+use crate::connection::Timeouts;
+use crate::connections::Connections;
 use crate::interface::Interface;
 use crate::routes::interface;
 
 /// Connections that may wait to be accepted, as far as the system allows it. Of those that come at once beyond it, as clients do
 /// when a server is back, each would try again only after a second.
 const BACKLOG: u32 = 4_096;
+
+/// After which the server looks again for a connection that can be closed, or for a file descriptor that is free.
+const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
@@ -35,10 +31,13 @@ pub struct ServerConfig {
     pub api_keys: Vec<ApiKey>,
     /// Requests under way at once; beyond it they are turned away with 503.
     pub requests_max: usize,
-    /// Connections at once; beyond it they wait to be accepted.
+    /// Connections at once; beyond it the longest idle one is closed for each that comes.
     pub connections_max: usize,
-    /// How long the body of a request may take to arrive.
+    /// How long the body of a request may take to arrive, or a line of it where lines are taken one by one; and how long
+    /// a client may go on sending after it was refused.
     pub body_timeout: Duration,
+    /// How long a client may take to accept the next part of its answer.
+    pub write_timeout: Duration,
     /// How long a connection may take to bring a request's head, or be idle.
     pub idle_timeout: Duration,
     /// How long requests under way may take to end once the server is asked to.
@@ -55,6 +54,7 @@ impl ServerConfig {
             requests_max: 4_096,
             connections_max: 16_384,
             body_timeout: Duration::from_secs(15),
+            write_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),
             shutdown_grace: Duration::from_secs(20),
         }
@@ -122,38 +122,35 @@ impl Server {
     /// Serves until `shutdown`; then accepts nothing more, lets requests under way end, and returns.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Self { listener, interface, config, .. } = self;
-        let mut connections = JoinSet::new();
-        // A connection is told to end by its own sender's going: what all shared would be locked whenever one is polled.
-        let mut endings = HashMap::new();
-        let slots = Arc::new(Semaphore::new(config.connections_max));
+        let timeouts = Timeouts { idle: config.idle_timeout, write: config.write_timeout, linger: config.body_timeout };
+        let mut connections = Connections::new(Arc::clone(&interface), timeouts, config.connections_max);
         let mut shutdown = pin!(shutdown);
         loop {
-            let accepting = async {
-                let slot = slots.clone().acquire_owned().await.ok()?;
-                Some((slot, accept(&listener).await))
-            };
-            let (slot, stream) = tokio::select! {
+            tokio::select! {
                 () = &mut shutdown => break,
-                Some(ended) = connections.join_next_with_id() => {
-                    endings.remove(&ended.map_or_else(|error| error.id(), |(id, ())| id));
-                    continue;
+                () = connections.one_ends() => {}
+                () = interface.answers_wait.notified() => connections.shed_stalled(),
+                accepted = listener.accept(), if !connections.are_too_many() => match accepted {
+                    Ok((stream, _)) => {
+                        connections.start(stream);
+                        if connections.are_too_many() {
+                            connections.shed_idle();
+                        }
+                    }
+                    Err(error) if is_about_one_connection(&error) => {}
+                    Err(error) => {
+                        warn!(%error, "cannot accept connections");
+                        connections.shed_idle();
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                },
+                () = tokio::time::sleep(PAUSE), if connections.are_too_many() => {
+                    connections.shed_idle();
                 }
-                Some(accepted) = accepting => accepted,
-            };
-            let (ending, ended) = oneshot::channel();
-            let connection = serve(stream, Arc::clone(&interface), config.idle_timeout, ended);
-            let connection = connections.spawn(async move {
-                connection.await;
-                drop(slot);
-            });
-            endings.insert(connection.id(), ending);
+            }
         }
-        drop((listener, endings));
-        let all_ended = async { while connections.join_next().await.is_some() {} };
-        if tokio::time::timeout(config.shutdown_grace, all_ended).await.is_err() {
-            warn!(connections = connections.len(), "requests did not end in time and are cut off");
-            connections.shutdown().await;
-        }
+        drop(listener);
+        connections.shut_down(config.shutdown_grace).await;
     }
 }
 
@@ -165,62 +162,15 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// The next connection. Failures of a single one are passed over; when the process is out of file descriptors,
-/// accepting waits for some to be freed.
-async fn accept(listener: &TcpListener) -> TcpStream {
-    const PAUSE: Duration = Duration::from_millis(200);
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return stream,
-            Err(error) if is_about_one_connection(&error) => {}
-            Err(error) => {
-                warn!(%error, "cannot accept connections");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
-}
-
 fn is_about_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-async fn serve(stream: TcpStream, interface: Arc<Interface>, idle_timeout: Duration, ending: oneshot::Receiver<()>) {
-    if let Err(error) = stream.set_nodelay(true) {
-        debug!(%error, "connection lost before its first request");
-        return;
-    }
-    let service = service_fn(move |request: http::Request<Incoming>| {
-        let interface = Arc::clone(&interface);
-        async move { Ok::<_, Infallible>(interface.answer(request.map(Body::new)).await) }
-    });
-    let mut connection = pin!(
-        http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(idle_timeout)
-            .serve_connection(TokioIo::new(stream), service)
-    );
-    let ended = tokio::select! {
-        biased;
-        ended = connection.as_mut() => Some(ended),
-        _ = ending => None,
-    };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        debug!(%error, "connection ended early");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use futures_util::future::try_join_all;
+    use tokio::net::TcpStream;
 
     use super::*;
 

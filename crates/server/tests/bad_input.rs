@@ -12,6 +12,8 @@ use http::{Method, Request, StatusCode};
 use http_body_util::StreamBody;
 use hyper::body::{Body, Frame};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 const INVALID: (u16, &str) = (400, "invalid-request");
 
@@ -191,6 +193,87 @@ async fn bodies_are_bounded_declared_or_chunked() {
         assert!(server.post(path, padded(limit, &first)).await.status.is_success());
         assert!(server.send(chunked(path, padded(limit, &second))).await.status.is_success());
     }
+}
+
+#[tokio::test]
+async fn escapes_count_as_what_they_stand_for() {
+    let server = Harness::open().await;
+    let content =
+        |id: &str, content: String| format!(r#"{{"message_id":"{id}","sender_id":"a","content":"{content}"}}"#);
+    let most = 64 * 1024;
+    for (id, escape) in [("nul", r"\u0000"), ("control", r"\u001f"), ("newline", r"\n"), ("letter", r"\u0061")] {
+        let reply = server.post(MESSAGES, content(id, escape.repeat(most))).await;
+        assert_eq!(reply.status, StatusCode::CREATED, "{id}: {}", reply.text());
+        let (reply, detail) =
+            server.refuse(request(Method::POST, MESSAGES, content(id, escape.repeat(most + 1)))).await;
+        assert_eq!(reply.problem(), is(INVALID), "{detail}");
+        assert!(detail.starts_with("content is 65537 bytes"), "{detail}");
+    }
+    let one = server.get("/v1/conversations/c/messages/1").await.json();
+    assert_eq!(one["content"], "\0".repeat(most));
+    let batch = format!(r#"{{"messages":[{}]}}"#, content("b", r"\u0000".repeat(most)));
+    assert_eq!(server.post(BATCH, batch).await.status, StatusCode::OK);
+
+    // White space and other fields count as they are.
+    let padded = content("p", r"\u0000".repeat(10_000)) + &" ".repeat(256 * 1024);
+    let (reply, detail) = server.refuse(request(Method::POST, MESSAGES, padded)).await;
+    assert_eq!(reply.problem(), is((413, "payload-too-large")), "{detail}");
+}
+
+/// Bytes as they are, and the answers to them until the connection is closed.
+async fn exchange(server: &Harness, bytes: Vec<u8>) -> String {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let (mut reading, mut writing) = stream.split();
+    let mut answer = String::new();
+    let (_, read) = tokio::join!(writing.write_all(&bytes), reading.read_to_string(&mut answer));
+    read.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_refused_with_a_problem() {
+    let server = Harness::open().await;
+    let get = |rest: &str| format!("GET /healthz HTTP/1.1\r\n{rest}\r\n\r\n").into_bytes();
+    let many: String = (0..120).map(|i| format!("\r\nx-{i}: y")).collect();
+    let long = text(500_000);
+    let (invalid, too_long, too_large) = (INVALID, (414, "uri-too-long"), (431, "head-too-large"));
+    let cases = [
+        (b"\x16\x03\x01\x02\x00\x01\r\n\r\n".to_vec(), invalid),
+        (b"hello\r\n\r\n".to_vec(), invalid),
+        (b"GET /healthz HTTP/7.0\r\nhost: x\r\n\r\n".to_vec(), invalid),
+        (b"GET / healthz HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(), invalid),
+        (get("host: x\r\nno colon"), invalid),
+        (get("host: x\r\ncontent-length: 1\r\ncontent-length: 2"), invalid),
+        (get("accept: */*"), invalid),
+        (get("host: x\r\nhost: y"), invalid),
+        (get("host: x\r\nhost: x"), invalid),
+        (get("host: x y"), invalid),
+        (format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", text(70_000)).into_bytes(), too_long),
+        (get(&format!("host: x{many}")), too_large),
+        (get(&format!("host: x\r\nx-long: {long}")), too_large),
+    ];
+    for (mut bytes, (status, kind)) in cases {
+        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).into_owned();
+        if let Some(end) =
+            bytes.strip_suffix(b"\r\n\r\n").map(<[u8]>::len).filter(|_| bytes.starts_with(b"GET /healthz HTTP/1.1"))
+        {
+            bytes.splice(end..end, *b"\r\nconnection: close");
+        }
+        let answer = exchange(&server, bytes).await;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+        let head = head.to_lowercase();
+        assert!(head.starts_with(&format!("http/1.1 {status} ")), "{shown}: {answer}");
+        for field in ["x-request-id: ", "connection: close", "content-type: application/problem+json", "date: "] {
+            assert!(head.contains(&format!("\r\n{field}")), "{shown}: {field} in {head}");
+        }
+        assert!(head.contains(&format!("\r\ncontent-length: {}", body.len())), "{shown}: {answer}");
+        let problem: Value = serde_json::from_str(body).unwrap();
+        assert_eq!(problem["type"], format!("urn:saltern:problem:{kind}"), "{shown}");
+        assert_eq!(problem["status"], status, "{shown}");
+    }
+    assert!(server.is_untouched());
+    let old = exchange(&server, b"GET /healthz HTTP/1.0\r\n\r\n".to_vec()).await;
+    assert!(old.starts_with("HTTP/1.0 200 "), "{old}");
 }
 
 #[tokio::test]

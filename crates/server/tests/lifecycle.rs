@@ -9,7 +9,7 @@ use harness::{Harness, MESSAGES, loopback, message, request};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use prometheus_client::registry::Registry;
-use saltern_server::ServerConfig;
+use saltern_server::{ApiKey, ServerConfig};
 use saltern_store::faulty::FaultPlan;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -79,6 +79,84 @@ async fn a_declared_excess_is_refused_before_the_go_ahead() {
     polite.write_all(head.as_bytes()).await.unwrap();
     let answer = read_all(&mut polite).await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+/// A body may be twice as long as allowed, if it is full of escapes: this one could be, until nothing comes.
+#[tokio::test]
+async fn a_declared_excess_is_refused_without_its_body() {
+    let config = ServerConfig { body_timeout: Duration::from_secs(3_600), ..loopback() };
+    let server = Harness::start(config, |_| {}).await;
+    for length in [1 << 30, 512 * 1024 + 1, 256 * 1024 + 1] {
+        let mut sender = TcpStream::connect(server.address).await.unwrap();
+        sender.write_all(head(length).as_bytes()).await.unwrap();
+        sender.shutdown().await.unwrap();
+        let mut status = [0; 12];
+        if length <= 512 * 1024 {
+            // Closing breaks the body off, so this one stays open.
+            sender = TcpStream::connect(server.address).await.unwrap();
+            sender.write_all(head(length).as_bytes()).await.unwrap();
+        }
+        sender.read_exact(&mut status).await.unwrap();
+        assert_eq!(&status, b"HTTP/1.1 413", "{length}");
+    }
+}
+
+/// Each writes all it has before it reads, as many clients do.
+#[tokio::test]
+async fn large_senders_see_why_they_are_refused() {
+    let api_keys = vec![ApiKey { name: "k".into(), sha256: [0; 32], scopes: vec![] }];
+    let locked = Harness::start(ServerConfig { api_keys, ..loopback() }, |_| {}).await;
+    let open = Harness::open().await;
+    let typed = |content_type: &str| head(24 << 20).replace("application/json", content_type);
+    let cases = [
+        (&open, typed("application/json"), 413),
+        (&open, typed("text/plain"), 415),
+        (&locked, typed("application/json"), 401),
+    ];
+    for (server, head, status) in cases {
+        let mut senders = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let (address, head) = (server.address, head.clone());
+            senders.spawn(async move {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                stream.write_all(head.as_bytes()).await.unwrap();
+                stream.write_all(&vec![b' '; 24 << 20]).await.unwrap();
+                read_all(&mut stream).await
+            });
+        }
+        for answer in senders.join_all().await {
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+            assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+        }
+    }
+}
+
+/// The body has come with the head: nothing is left on the connection that could be taken for a request.
+#[tokio::test]
+async fn a_refusal_of_a_short_body_leaves_the_connection_open() {
+    let server = Harness::open().await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let refused = head(1_000).replace("application/json", "text/plain") + &" ".repeat(1_000);
+    let last = "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    stream.write_all((refused.repeat(2) + last).as_bytes()).await.unwrap();
+    let answers = read_all(&mut stream).await;
+    assert_eq!(answers.matches("HTTP/1.1 415 ").count(), 2, "{answers}");
+    assert_eq!(answers.matches("HTTP/1.1 200 ").count(), 1, "{answers}");
+}
+
+#[tokio::test]
+async fn a_client_that_has_closed_its_side_gets_its_answer() {
+    let server = Harness::open().await;
+    let slow = FaultPlan { slow: 1_000, slow_max: Duration::from_millis(20), ..FaultPlan::default() };
+    server.store.set_plan(slow);
+    for i in 0..30 {
+        let body = message(&format!("m{i}")).to_string();
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all((head(body.len()) + &body).as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let answer = read_all(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 201 "), "{i}: {answer}");
+    }
 }
 
 #[tokio::test]

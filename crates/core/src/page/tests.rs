@@ -108,6 +108,23 @@ proptest! {
         newer_is_right(&conversation, after, limit)?;
     }
 
+    /// A page that is cut short is the page of a smaller limit, so that it leads on as that one does.
+    #[test]
+    fn a_shortened_page_is_the_page_of_a_smaller_limit(
+        conversation in conversation(), start in 0..400_u64, limit in 2..60_usize, kept in 1..60_usize,
+    ) {
+        let (mut older, _) = conversation.older(SeqNo::new(start), limit);
+        if kept < older.messages.len() {
+            older.shorten(kept);
+            prop_assert_eq!(&older, &conversation.older(SeqNo::new(start), kept).0);
+        }
+        let (mut newer, _) = conversation.newer(start, limit);
+        if kept < newer.messages.len() {
+            newer.shorten(kept);
+            prop_assert_eq!(&newer, &conversation.newer(start, kept).0);
+        }
+    }
+
     #[test]
     fn paging_down_meets_each_message_once(conversation in conversation(), limit in 1..60_usize) {
         let (mut before, mut met) = (None, Vec::new());

@@ -12,7 +12,7 @@ use super::json;
 use crate::app::App;
 use crate::body::{self, MediaType};
 use crate::gate::Answer;
-use crate::ndjson::{HELD_BYTES_MAX, LINE_BYTES_MAX, Line, Lines};
+use crate::ndjson::{LINE_BYTES_MAX, Line, Lines};
 use crate::problem::{Kind, Problem, unsettled};
 use crate::query;
 use crate::wire::{CampaignEvents, EventsAnswer, RejectedBody};
@@ -67,8 +67,8 @@ async fn json_events(app: &App, request: Request) -> Answer {
 }
 
 async fn lines(app: &App, request: Request) -> Answer {
-    let _room = app.room.take(HELD_BYTES_MAX)?;
-    let mut lines = Lines::new(request.into_body(), app.body_timeout);
+    let budget = app.budget_of(&request);
+    let mut lines = Lines::new(request.into_body(), app.body_timeout, &budget)?;
     let mut tally = Tally::default();
     loop {
         let before = lines.count();
@@ -77,8 +77,6 @@ async fn lines(app: &App, request: Request) -> Answer {
             return tally.answer();
         }
         if let Err(error) = take_piece(app, piece, &mut tally).await {
-            // Whoever is still sending gets to see the answer.
-            body::discard(&mut lines.into_body()).await;
             let detail = format!("the first {before} lines were applied; send all of them again");
             return Err(unsettled(&error, detail));
         }

@@ -12,6 +12,7 @@ use saltern_core::seq::SeqNo;
 use saltern_service::conversations::Lookup;
 
 use super::{json, written};
+use crate::answers::ANSWER_BYTES_MAX;
 use crate::app::App;
 use crate::body;
 use crate::gate::Answer;
@@ -115,7 +116,8 @@ pub(crate) const PAGE_PROBLEMS: &[Kind] =
 /// A page of messages
 ///
 /// With `after_seq` oldest first, else newest first. A conversation that was never written to is an empty page.
-/// Missing seq_nos are reported as gaps, never skipped silently.
+/// Missing seq_nos are reported as gaps, never skipped silently. An answer holds 4 MiB at the most: a page of long messages
+/// is cut short, and its cursor leads on.
 #[utoipa::path(
     get,
     path = "/v1/conversations/{conversation_id}/messages",
@@ -136,22 +138,35 @@ pub(crate) async fn page(app: Arc<App>, request: Request) -> Answer {
     let conversation = path::conversation_id(request.uri())?;
     let PageQuery { cursor, limit, contents } = query::page(request.uri())?;
     let shelf = Shelf::new(app.conversations.archive(), &conversation);
+    let permit = app.answers.admit(&app.conversations).await?;
     match cursor {
         Cursor::Before(before) => {
-            let page = app.conversations.older_with(&conversation, before, limit, contents).await?;
+            let mut page = app.conversations.older_with(&permit, &conversation, before, limit, contents).await?;
+            if let Some(fitting) = cut(&page.messages, &shelf) {
+                Arc::make_mut(&mut page).shorten(fitting);
+            }
             let answer = Page::Older(Older::new(&page, &shelf));
-            written(StatusCode::OK, capacity(&page.messages), |json| answer.write(json))
+            app.answers.write(permit, answer.bytes_max(), |json| answer.write(json))
         }
         Cursor::After(after) => {
-            let page = app.conversations.newer_with(&conversation, after, limit, contents).await?;
+            let mut page = app.conversations.newer_with(&permit, &conversation, after, limit, contents).await?;
+            if let Some(fitting) = cut(&page.messages, &shelf) {
+                Arc::make_mut(&mut page).shorten(fitting);
+            }
             let answer = Page::Newer(Newer::new(&page, &shelf));
-            written(StatusCode::OK, capacity(&page.messages), |json| answer.write(json))
+            app.answers.write(permit, answer.bytes_max(), |json| answer.write(json))
         }
     }
 }
 
-fn capacity(messages: &[Placed<Arc<MessageRow>>]) -> usize {
-    messages.iter().map(|m| MESSAGE_BYTES + m.value.text().map_or(0, str::len)).sum::<usize>() + ENVELOPE_BYTES
+/// How many messages fit into an answer, if not all of them do: one at least, so that every page leads on.
+fn cut(messages: &[Placed<Arc<MessageRow>>], shelf: &Shelf) -> Option<usize> {
+    let mut bytes = 0;
+    let too_many = messages.iter().position(|message| {
+        bytes += Message::new(message.seq, &message.value, shelf).bytes_max();
+        bytes > ANSWER_BYTES_MAX
+    });
+    too_many.map(|too_many| too_many.max(1))
 }
 
 pub(crate) const MESSAGE_PROBLEMS: &[Kind] = &[
@@ -180,10 +195,11 @@ pub(crate) async fn message(app: Arc<App>, request: Request) -> Answer {
     let conversation = path::conversation_id(request.uri())?;
     let seq = path::seq_no(request.uri())?;
     let contents = query::archived_only(request.uri())?;
-    let row = present(seq, app.conversations.lookup_with(&conversation, seq, contents).await?)?;
+    let permit = app.answers.admit(&app.conversations).await?;
+    let row = present(seq, app.conversations.lookup_with(&permit, &conversation, seq, contents).await?)?;
     let shelf = Shelf::new(app.conversations.archive(), &conversation);
-    let capacity = MESSAGE_BYTES + row.text().map_or(0, str::len);
-    written(StatusCode::OK, capacity, |json| Message::new(seq, &row, &shelf).write(json))
+    let message = Message::new(seq, &row, &shelf);
+    app.answers.write(permit, message.bytes_max(), |json| message.write(json))
 }
 
 fn present(seq: SeqNo, found: Lookup) -> Result<Arc<MessageRow>, Problem> {

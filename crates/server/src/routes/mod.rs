@@ -21,11 +21,12 @@ use prometheus_client::registry::Registry;
 use serde::Serialize;
 use utoipa::openapi::path::HttpMethod;
 
+use crate::answers::Answers;
 use crate::app::{App, Readiness, Services};
 use crate::auth::{Keys, Scope};
-use crate::body::Room;
+use crate::budget::{BODIES_BYTES_MAX, Budget};
 use crate::gate::{Admission, Answer, Gate};
-use crate::interface::{Handler, Interface, Methods};
+use crate::interface::{Handler, Interface, Methods, Unreadable};
 use crate::metrics::HttpMetrics;
 use crate::openapi::{self, Endpoint};
 use crate::problem::{Kind, Problem};
@@ -50,17 +51,19 @@ pub(crate) mod documented {
 /// The whole HTTP interface. HTTP metrics are registered with `registry`, which is what `/metrics` shows.
 pub fn interface(config: &ServerConfig, services: Services, ready: Readiness, mut registry: Registry) -> Interface {
     let metrics = HttpMetrics::register(&mut registry);
+    let bodies = Budget::new(BODIES_BYTES_MAX);
     let app = Arc::new(App {
         conversations: services.conversations,
         campaigns: services.campaigns,
         upkeep: services.upkeep,
         ready,
         registry,
-        keys: Keys::new(&config.api_keys),
+        keys: Keys::new(&config.api_keys, &bodies),
         admission: Admission::new(config.requests_max, metrics.in_flight.clone()),
         request_ids: RequestIds::new(),
         body_timeout: config.body_timeout,
-        room: Room::default(),
+        bodies,
+        answers: Answers::default(),
         document: OnceLock::new(),
     });
     let mut routes = Routes { app, metrics, paths: BTreeMap::new(), endpoints: Vec::new() };
@@ -126,7 +129,9 @@ impl Routes {
         let document = openapi::document(&self.endpoints);
         // Only this function sets it, once.
         let _ = self.app.document.set(document);
-        let mut interface = Interface::new(self.gate("other".into(), "other", None).opened_to(not_found));
+        let other = || self.gate("other".into(), "other", None);
+        let (not_found, malformed) = (other().opened_to(not_found), other().opened_to(malformed));
+        let mut interface = Interface::new(not_found, malformed, Arc::clone(&self.app.answers.wait));
         for (path, handlers) in std::mem::take(&mut self.paths) {
             let other = self.gate(path.clone(), "other", None).opened_to(method_not_allowed);
             interface.add(&path, Methods::new(handlers, other));
@@ -150,6 +155,22 @@ async fn not_found(_: Arc<App>, _: Request) -> Answer {
         Kind::NotFound,
         "no route has this path; /openapi.json lists all routes. Ids in paths must be percent-encoded",
     ))
+}
+
+/// What is no request at all, as far as HTTP goes.
+async fn malformed(_: Arc<App>, request: Request) -> Answer {
+    Err(match request.extensions().get().map(|Unreadable(status)| *status) {
+        Some(StatusCode::URI_TOO_LONG) => {
+            Problem::new(Kind::UriTooLong, "a path and query of at most 65,534 bytes is expected")
+        }
+        Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE) => {
+            Problem::new(Kind::HeadTooLarge, "at most 100 header fields are expected, and a head of at most 128 KiB")
+        }
+        Some(_) => {
+            Problem::invalid("a request of HTTP/1.1 is expected: the request line or a header field cannot be read")
+        }
+        None => Problem::invalid("one Host header is expected, with a host name or address"),
+    })
 }
 
 async fn method_not_allowed(_: Arc<App>, request: Request) -> Answer {

@@ -85,6 +85,21 @@ impl Json {
     }
 }
 
+/// How long a string is once it is written.
+pub(super) fn text_len(text: &str) -> usize {
+    let escapes = if is_plain(text) { 0 } else { text.bytes().map(escape_len).sum() };
+    "\"\"".len() + text.len() + escapes
+}
+
+/// What an escape adds to a byte.
+fn escape_len(byte: u8) -> usize {
+    match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => r"\n".len() - 1,
+        0..b' ' => r"\u0000".len() - 1,
+        _ => 0,
+    }
+}
+
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() <= SHORT_BYTES {
@@ -118,6 +133,7 @@ mod tests {
                 for at in 0..=length {
                     let odd = format!("{}{odd}{}", "x".repeat(at), "y".repeat(length - at));
                     assert_eq!(text(&odd), serde_json::to_string(&odd).unwrap());
+                    assert_eq!(text_len(&odd), text(&odd).len());
                 }
             }
         }
@@ -129,6 +145,7 @@ mod tests {
             let one = char::from(byte).to_string();
             let is_escaped = serde_json::to_string(&one).unwrap() != format!("\"{one}\"");
             assert_eq!(is_plain(&one), !is_escaped, "{byte:#x}");
+            assert_eq!(text_len(&one), text(&one).len(), "{byte:#x}");
         }
     }
 

@@ -11,7 +11,7 @@ use saltern_service::conversations::{Archive, HotConversation, View};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::json::Json;
+use super::json::{Json, text_len};
 use crate::problem::{Problem, ProblemBody};
 
 /// An appended message's place.
@@ -56,6 +56,9 @@ pub(crate) enum BatchResult<'a> {
         error: Problem,
     },
 }
+
+/// JSON around the texts of a message: names, a seq_no, nulls.
+const MESSAGE_BYTES: usize = 192;
 
 #[derive(ToSchema)]
 pub(crate) struct Message<'a> {
@@ -114,6 +117,13 @@ impl<'a> Message<'a> {
         Ok(())
     }
 
+    /// The bytes that `write` writes at the most.
+    pub(crate) fn bytes_max(&self) -> usize {
+        let texts = [self.receiver_id, self.content, self.timestamp, self.s3_ref.as_deref()];
+        let texts = texts.into_iter().flatten().chain([self.message_id, self.sender_id]);
+        MESSAGE_BYTES + texts.map(text_len).sum::<usize>()
+    }
+
     fn list(rows: &'a [Placed<Arc<MessageRow>>], shelf: &Shelf) -> Vec<Self> {
         rows.iter().map(|row| Self::new(row.seq, &row.value, shelf)).collect()
     }
@@ -162,7 +172,22 @@ pub(crate) enum Page<'a> {
     Newer(Newer<'a>),
 }
 
+/// JSON around the messages and gaps of a page.
+const PAGE_BYTES: usize = 160;
+const GAP_BYTES: usize = 96;
+
 impl Page<'_> {
+    /// The bytes that `write` writes at the most.
+    pub(crate) fn bytes_max(&self) -> usize {
+        let (messages, gaps) = match self {
+            Self::Older(page) => (&page.messages, &page.gaps),
+            Self::Newer(page) => (&page.messages, &page.gaps),
+        };
+        // Each with a comma.
+        let messages = messages.iter().map(|message| message.bytes_max() + 1).sum::<usize>();
+        PAGE_BYTES + messages + gaps.len() * GAP_BYTES
+    }
+
     pub(crate) fn write(&self, json: &mut Json) -> serde_json::Result<()> {
         json.raw(r#"{"messages":"#);
         let (gaps, stable_through) = match self {

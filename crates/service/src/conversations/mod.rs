@@ -37,7 +37,7 @@ use saltern_registry::Registry;
 pub use saltern_registry::RegistryError;
 use saltern_store::Store;
 pub use saltern_store::StoreError;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -72,6 +72,11 @@ pub struct Conversations {
     inner: Arc<Inner>,
 }
 
+/// One of the reads that may be in flight at once (`Config::reads_max`). Whoever answers a client holds it until the answer
+/// has left the process: what was read stays in memory until then.
+#[derive(Debug)]
+pub struct ReadPermit(#[expect(dead_code, reason = "held, never used")] OwnedSemaphorePermit);
+
 impl fmt::Debug for Conversations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Conversations").finish_non_exhaustive()
@@ -93,7 +98,7 @@ struct Inner {
     older: Coalescer<OlderKey, Result<Arc<OlderPage>, ReadError>>,
     newer: Coalescer<NewerKey, Result<Arc<NewerPage>, ReadError>>,
     appends: Arc<Semaphore>,
-    reads: Semaphore,
+    reads: Arc<Semaphore>,
     syncs: Semaphore,
     /// Work that outlives the request that began it.
     tasks: TaskTracker,
@@ -150,7 +155,7 @@ impl Conversations {
             older: Coalescer::new(join_started),
             newer: Coalescer::new(join_started),
             appends: Arc::new(Semaphore::new(config.appends_max)),
-            reads: Semaphore::new(config.reads_max),
+            reads: Arc::new(Semaphore::new(config.reads_max)),
             syncs: Semaphore::new(SYNCS_MAX),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -222,6 +227,18 @@ impl Conversations {
         self.inner.metrics.count_append(result);
     }
 
+    /// Admits one read, if fewer than `reads_max` are in flight.
+    pub fn admit_read(&self) -> Result<ReadPermit, ReadError> {
+        let permit = Arc::clone(&self.inner.reads).try_acquire_owned();
+        permit.map(ReadPermit).map_err(|_| ReadError::Overloaded)
+    }
+
+    /// Admits one read as soon as another ends, if that is soon enough.
+    pub async fn wait_to_read(&self, patience: Duration) -> Result<ReadPermit, ReadError> {
+        let permit = tokio::time::timeout(patience, Arc::clone(&self.inner.reads).acquire_owned()).await;
+        permit.ok().and_then(Result::ok).map(ReadPermit).ok_or(ReadError::Overloaded)
+    }
+
     /// The page before a seq_no, newest first; without one, the newest page.
     pub async fn older(
         &self,
@@ -229,12 +246,13 @@ impl Conversations {
         before: Option<SeqNo>,
         limit: usize,
     ) -> Result<Arc<OlderPage>, ReadError> {
-        self.older_with(conversation, before, limit, Contents::Fetched).await
+        self.older_with(&self.admit_read()?, conversation, before, limit, Contents::Fetched).await
     }
 
     /// The same, with a say in what is fetched from the archive.
     pub async fn older_with(
         &self,
+        permit: &ReadPermit,
         conversation: &ConversationId,
         before: Option<SeqNo>,
         limit: usize,
@@ -242,7 +260,7 @@ impl Conversations {
     ) -> Result<Arc<OlderPage>, ReadError> {
         let inner = &self.inner;
         let key = (conversation.clone(), before, limit, contents);
-        self.read(async {
+        self.read(permit, async {
             let known = inner.directory.get(conversation);
             let query = || async { inner.read_older(&known, before, limit, contents).await.map(Arc::new) };
             inner.older.run(key, query).await
@@ -257,12 +275,13 @@ impl Conversations {
         after: u64,
         limit: usize,
     ) -> Result<Arc<NewerPage>, ReadError> {
-        self.newer_with(conversation, after, limit, Contents::Fetched).await
+        self.newer_with(&self.admit_read()?, conversation, after, limit, Contents::Fetched).await
     }
 
     /// The same, with a say in what is fetched from the archive.
     pub async fn newer_with(
         &self,
+        permit: &ReadPermit,
         conversation: &ConversationId,
         after: u64,
         limit: usize,
@@ -270,7 +289,7 @@ impl Conversations {
     ) -> Result<Arc<NewerPage>, ReadError> {
         let inner = &self.inner;
         let key = (conversation.clone(), after, limit, contents);
-        self.read(async {
+        self.read(permit, async {
             let known = inner.directory.get(conversation);
             let query = || async { inner.read_newer(&known, after, limit, contents).await.map(Arc::new) };
             inner.newer.run(key, query).await
@@ -280,23 +299,24 @@ impl Conversations {
 
     /// What one seq_no holds.
     pub async fn lookup(&self, conversation: &ConversationId, seq: SeqNo) -> Result<Lookup, ReadError> {
-        self.lookup_with(conversation, seq, Contents::Fetched).await
+        self.lookup_with(&self.admit_read()?, conversation, seq, Contents::Fetched).await
     }
 
     /// The same, with a say in what is fetched from the archive.
     pub async fn lookup_with(
         &self,
+        permit: &ReadPermit,
         conversation: &ConversationId,
         seq: SeqNo,
         contents: Contents,
     ) -> Result<Lookup, ReadError> {
         let known = self.inner.directory.get(conversation);
-        self.read(async { (self.inner.read_one(&known, seq, contents).await, false) }).await
+        self.read(permit, async { (self.inner.read_one(&known, seq, contents).await, false) }).await
     }
 
     /// Erases the content of one message, if there is a message. Answers with what was there.
     pub async fn erase(&self, conversation: &ConversationId, seq: SeqNo) -> Result<Lookup, EraseError> {
-        let there = self.lookup_with(conversation, seq, Contents::Refs).await?;
+        let there = self.lookup_with(&self.admit_read()?, conversation, seq, Contents::Refs).await?;
         if let Lookup::Message(_) = there {
             self.erase_range(conversation, SeqRange::single(seq)).await?;
         }
@@ -313,7 +333,7 @@ impl Conversations {
     }
 
     async fn erase_range(&self, conversation: &ConversationId, range: SeqRange) -> Result<u64, EraseError> {
-        let _permit = self.inner.reads.try_acquire().map_err(|_| EraseError::Overloaded)?;
+        let _permit = self.admit_read().map_err(|_| EraseError::Overloaded)?;
         // However far it has come, the next one goes on from there.
         let deadline = self.inner.config.append_deadline * ERASE_DEADLINES;
         let erased = tokio::time::timeout(deadline, self.inner.archive.erase(conversation, range)).await;
@@ -331,13 +351,16 @@ impl Conversations {
     /// The operator's view; `None` for a conversation that was never written to.
     pub async fn view(&self, conversation: &ConversationId) -> Result<Option<View>, ReadError> {
         let known = self.inner.directory.get(conversation);
-        self.read(async { (self.inner.read_view(&known).await, false) }).await
+        self.read(&self.admit_read()?, async { (self.inner.read_view(&known).await, false) }).await
     }
 
     /// A read within the bounds on number and time. The answer comes with whether it was shared.
-    async fn read<T>(&self, read: impl Future<Output = (Result<T, ReadError>, bool)>) -> Result<T, ReadError> {
+    async fn read<T>(
+        &self,
+        _: &ReadPermit,
+        read: impl Future<Output = (Result<T, ReadError>, bool)>,
+    ) -> Result<T, ReadError> {
         let started = Instant::now();
-        let _permit = self.inner.reads.try_acquire().map_err(|_| ReadError::Overloaded)?;
         let read = mortal(&self.inner.stop, read);
         let timely = by(started + self.inner.config.read_deadline, read).await;
         let (result, shared) = timely.ok().flatten().ok_or(ReadError::Unavailable(None))?;

@@ -204,7 +204,8 @@ pub(crate) async fn an_object_is_damaged(world: World, what: Damage) {
     if first <= 200 {
         assert!(matches!(page, Err(ReadError::Content { seq: at, .. }) if at == seq(first)), "{page:?}");
     }
-    let rows = server.newer_with(&conversation(1), 0, 200, Contents::Refs).await.unwrap();
+    let rows =
+        server.newer_with(&server.admit_read().unwrap(), &conversation(1), 0, 200, Contents::Refs).await.unwrap();
     assert!(rows.messages.len() == 200 && rows.messages.iter().all(|m| m.value.archived_at().is_some()));
     let faults = world.verify().await;
     assert_eq!(faults.len(), bad.len(), "{faults:?}");

@@ -138,7 +138,10 @@ async fn readers_follow_contents_that_move_on() {
     // The reader remembers where contents were; these objects are gone now.
     server.erase(&conversation(1), seq(50)).await.unwrap();
     let fresh = world.server(9);
-    let stale = fresh.older_with(&conversation(1), Some(seq(60)), 20, Contents::Refs).await.unwrap();
+    let stale = fresh
+        .older_with(&fresh.admit_read().unwrap(), &conversation(1), Some(seq(60)), 20, Contents::Refs)
+        .await
+        .unwrap();
     assert_eq!(stale.messages.len(), 20);
     server.erase(&conversation(1), seq(51)).await.unwrap();
     world.all_read(&fresh, 1, 100, &BTreeSet::from([50, 51])).await;
