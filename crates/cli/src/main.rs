@@ -10,6 +10,7 @@ mod http;
 mod inspect;
 mod log;
 mod offer;
+mod open_files;
 mod out;
 mod printable;
 mod ramp;

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::archive::{self, Schedule};
 use crate::config::Config;
+use crate::open_files;
 use crate::out;
 use crate::service::{Service, millis};
 use crate::stop::Stop;
@@ -18,10 +19,11 @@ use crate::stop::Stop;
 /// Serves until a signal, or until the store fails.
 pub(crate) async fn serve(config: &Config) -> Result<()> {
     let mut stop = Stop::listen()?;
+    let open_files = open_files::raise_limit();
     let service = Service::open(config).await?;
     let failure = Arc::new(OnceLock::new());
     let upkeep = Arc::new(service.upkeep(config));
-    let server = match bind(config, &service, Arc::clone(&upkeep), Arc::clone(&failure)).await {
+    let server = match bind(config, &service, open_files, Arc::clone(&upkeep), Arc::clone(&failure)).await {
         Ok(server) => server,
         Err(e) => {
             service.close().await;
@@ -63,14 +65,17 @@ pub(crate) fn explained(failed: &EngineFailure, config: &Config) -> anyhow::Erro
 async fn bind(
     config: &Config,
     service: &Service,
+    open_files: u64,
     upkeep: Arc<Upkeep>,
     failure: Arc<OnceLock<EngineFailure>>,
 ) -> Result<Server> {
+    let usual = ServerConfig::new(config.listen.value);
     let server_config = ServerConfig {
+        connections_max: usual.connections_max.min(open_files::connections_max(open_files)),
         api_keys: config.api_keys.clone(),
         requests_max: config.limits.requests_max.value.get() as usize,
         shutdown_grace: millis(config.timeouts.shutdown_ms.value.get()),
-        ..ServerConfig::new(config.listen.value)
+        ..usual
     };
     let mut metrics = Registry::with_prefix("saltern");
     service.register_metrics(&mut metrics);
