@@ -5,6 +5,7 @@ mod args;
 mod bench;
 mod campaigns;
 mod config;
+mod disk_watch;
 mod histogram;
 mod http;
 mod inspect;

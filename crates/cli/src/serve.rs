@@ -80,10 +80,11 @@ async fn bind(
     let mut metrics = Registry::with_prefix("saltern");
     service.register_metrics(&mut metrics);
     let missing = service.watch_readiness();
+    let disk = service.watch_disk().context("cannot watch the disk")?;
     let ready = Arc::new(move || match (failure.get(), &*missing.borrow()) {
         (Some(failed), _) => Err(failed.to_string()),
         (None, Some(missing)) => Err(missing.clone()),
-        (None, None) => Ok(()),
+        (None, None) => disk.answers(),
     });
     let (conversations, campaigns) = (service.conversations.clone(), service.campaigns.clone());
     let services = Services { conversations, campaigns, upkeep };

@@ -27,6 +27,7 @@ use tracing::{info, warn};
 
 use crate::args::InitArgs;
 use crate::config::{Config, Emulate, Layout, Mode};
+use crate::disk_watch::DiskWatch;
 
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -231,6 +232,18 @@ impl Service {
             Backing::Embedded(_) => watch::channel(None).1,
             #[cfg(feature = "cloud")]
             Backing::Cloud(cloud) => cloud.watch_readiness(),
+        }
+    }
+
+    /// Watches the disk of an embedded store.
+    pub(crate) fn watch_disk(&self) -> io::Result<Arc<DiskWatch>> {
+        match &self.backing {
+            Backing::Embedded(store) => {
+                let store = Arc::downgrade(store);
+                DiskWatch::start(move || store.upgrade().map(|store| store.check_disk()))
+            }
+            #[cfg(feature = "cloud")]
+            Backing::Cloud(_) => DiskWatch::start(|| None),
         }
     }
 

@@ -7,6 +7,7 @@ mod support;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use rstest::rstest;
 use support::{Client, Server, append_body, plain_failure, plain_line, run, saltern};
@@ -66,6 +67,34 @@ async fn one_thread_compacts() {
     let names = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok());
     assert_eq!(names.filter(|name| name.trim_end() == "fjall:worker").count(), 1);
     server.terminate();
+}
+
+/// Waits until a server says that it is not ready, and why.
+async fn until_unready(client: &mut Client, why: &str) {
+    let says_so = async {
+        loop {
+            let answer = client.get("/readyz").await.unwrap();
+            if answer.status == 503 && answer.json["detail"].as_str().unwrap().contains(why) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), says_so).await.unwrap();
+}
+
+/// Its files can still be written through what is open, but nobody will ever find them.
+#[tokio::test]
+async fn a_server_whose_folder_is_gone_is_not_ready() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let server = Server::start(&data);
+    let mut client = Client::connect(server.addr).await.unwrap();
+    assert_eq!(client.get("/readyz").await.unwrap().status, 200);
+    std::fs::rename(&data, folder.path().join("moved")).unwrap();
+    until_unready(&mut client, "gone").await;
+    Server::start(&data).terminate();
+    until_unready(&mut client, "another one").await;
 }
 
 #[test]

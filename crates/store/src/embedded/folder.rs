@@ -3,6 +3,7 @@
 //! ```text
 //! SALTERN   says that the folder is ours, in which format, and its id, with a checksum; there once the folder is complete
 //! LOCK      locked while a process has the folder open; says which
+//! CHECK     written now and then by a server, to see whether the disk answers
 //! log/      what was acknowledged and is not yet among the engine's tables
 //! engine/   the engine's own files
 //! ```
@@ -15,6 +16,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use super::checked_text;
+use super::disk_check;
 use super::error::{Holder, OpenError};
 use super::folder_id::FolderId;
 use super::log;
@@ -47,6 +49,8 @@ const ESSENTIAL: [&str; 8] = [
 pub(super) struct Folder {
     path: PathBuf,
     lock: File,
+    /// Locked too, because anybody may take `LOCK` for a left-over and delete it.
+    marker: File,
     id: FolderId,
     is_complete: bool,
 }
@@ -85,13 +89,19 @@ impl Folder {
             Content::Complete(id) => id,
             Content::Unfinished | Content::Nothing => FolderId::random().map_err(io_error)?,
         };
-        let folder = Self { path: path.to_owned(), lock, id, is_complete: content == Content::Complete(id) };
+        let is_complete = content == Content::Complete(id);
+        let marker = match content {
+            Content::Complete(_) => File::open(path.join(MARKER)).map_err(io_error)?,
+            Content::Unfinished | Content::Nothing => {
+                remove_unfinished(path)?;
+                begin(path, id).map_err(io_error)?
+            }
+        };
+        locked(&marker, path, Holder::default)?;
+        let folder = Self { path: path.to_owned(), lock, marker, id, is_complete };
         folder.announce(None).map_err(io_error)?;
-        if folder.is_complete {
+        if is_complete {
             folder.check_engine()?;
-        } else {
-            folder.remove_unfinished()?;
-            folder.begin().map_err(io_error)?;
         }
         Ok(folder)
     }
@@ -113,35 +123,6 @@ impl Folder {
         self.is_complete
     }
 
-    /// Removes what a crash left of a folder that was being created. Fails if there may be anything else in it.
-    fn remove_unfinished(&self) -> Result<(), OpenError> {
-        log::check_unused(&self.log()).map_err(|damage| OpenError::log(&self.path, damage))?;
-        self.check_no_rows()?;
-        match std::fs::remove_dir_all(self.engine()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(OpenError::io(&self.path, error)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Fails unless no keyspace of ours has a table. The first keyspace is the engine's own, which lists the others.
-    fn check_no_rows(&self) -> Result<(), OpenError> {
-        let io_error = |error| OpenError::io(&self.path, error);
-        for keyspace in entries(&self.engine().join(KEYSPACES)).map_err(io_error)? {
-            let is_ours = keyspace.file_name().is_some_and(|name| name != "0");
-            if is_ours && !entries(&keyspace.join("tables")).map_err(io_error)?.is_empty() {
-                return Err(OpenError::damaged(&self.path, FolderDamage::TablesInUnfinished));
-            }
-        }
-        Ok(())
-    }
-
-    fn begin(&self) -> io::Result<()> {
-        let mut marker = File::create(self.path.join(UNFINISHED))?;
-        marker.write_all(marker_text(FORMAT, self.id).as_bytes())?;
-        marker.sync_all()?;
-        power_cut::sync_dir(&self.path)
-    }
-
     /// The engine's files and the log are there: from now on rows may be acknowledged.
     pub(super) fn finish(&self) -> Result<(), OpenError> {
         let finish = || {
@@ -160,6 +141,11 @@ impl Folder {
             }
         }
         Ok(())
+    }
+
+    /// Fails if the folder is gone, or its disk takes nothing. Blocks for as long as the disk does.
+    pub(super) fn check_disk(&self) -> io::Result<()> {
+        disk_check::check(&self.path, &self.marker, &self.path.join(MARKER))
     }
 
     /// Tells others who has the folder, and where to reach it.
@@ -203,6 +189,37 @@ fn holds_data(path: &Path) -> bool {
     log::is_there(&path.join(LOG)) || path.join(ENGINE).join(KEYSPACES).is_dir()
 }
 
+/// Removes what a crash left of a folder that was being created. Fails if there may be anything else in it.
+fn remove_unfinished(path: &Path) -> Result<(), OpenError> {
+    log::check_unused(&path.join(LOG)).map_err(|damage| OpenError::log(path, damage))?;
+    check_no_rows(path)?;
+    match std::fs::remove_dir_all(path.join(ENGINE)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(OpenError::io(path, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Fails unless no keyspace of ours has a table. The first keyspace is the engine's own, which lists the others.
+fn check_no_rows(path: &Path) -> Result<(), OpenError> {
+    let io_error = |error| OpenError::io(path, error);
+    for keyspace in entries(&path.join(ENGINE).join(KEYSPACES)).map_err(io_error)? {
+        let is_ours = keyspace.file_name().is_some_and(|name| name != "0");
+        if is_ours && !entries(&keyspace.join("tables")).map_err(io_error)?.is_empty() {
+            return Err(OpenError::damaged(path, FolderDamage::TablesInUnfinished));
+        }
+    }
+    Ok(())
+}
+
+/// Marks the folder as one that is being created, without data.
+fn begin(path: &Path, id: FolderId) -> io::Result<File> {
+    let mut marker = File::create(path.join(UNFINISHED))?;
+    marker.write_all(marker_text(FORMAT, id).as_bytes())?;
+    marker.sync_all()?;
+    power_cut::sync_dir(path)?;
+    Ok(marker)
+}
+
 /// What is in a directory. Nothing, if it does not exist.
 fn entries(dir: &Path) -> io::Result<Vec<PathBuf>> {
     match std::fs::read_dir(dir) {
@@ -233,17 +250,23 @@ fn unmarked(path: &Path) -> Result<Content, OpenError> {
 fn acquire(path: &Path) -> Result<File, OpenError> {
     let io_error = |error| OpenError::io(path, error);
     let mut options = OpenOptions::new();
-    let mut lock =
-        options.read(true).write(true).create(true).truncate(false).open(path.join(LOCK)).map_err(io_error)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::Error(error)) => Err(io_error(error)),
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            // The holder may be unreadable; that it is locked is the news.
-            let _ = lock.read_to_string(&mut text);
-            Err(OpenError::Locked { folder: path.to_owned(), holder: holder(&text) })
-        }
+    let lock = options.read(true).write(true).create(true).truncate(false).open(path.join(LOCK)).map_err(io_error)?;
+    let read_holder = || {
+        let mut text = String::new();
+        // The holder may be unreadable; that it is locked is the news.
+        let _ = (&lock).read_to_string(&mut text);
+        holder(&text)
+    };
+    locked(&lock, path, read_holder)?;
+    Ok(lock)
+}
+
+/// Locks a file until it is closed.
+fn locked(file: &File, path: &Path, holder: impl FnOnce() -> Holder) -> Result<(), OpenError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::Error(error)) => Err(OpenError::io(path, error)),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { folder: path.to_owned(), holder: holder() }),
     }
 }
 

@@ -8,6 +8,7 @@ mod campaigns;
 mod checked_text;
 mod codec;
 mod commit;
+mod disk_check;
 mod due;
 mod end_recorder;
 mod engine;

@@ -108,6 +108,11 @@ impl EmbeddedStore {
         })
     }
 
+    /// Fails if the folder is gone, or its disk takes nothing. Blocks for as long as the disk does.
+    pub fn check_disk(&self) -> io::Result<()> {
+        self.folder.check_disk()
+    }
+
     /// Tells whoever finds the folder locked where it is being served.
     pub fn announce(&self, address: &str) -> io::Result<()> {
         self.folder.announce(Some(address))

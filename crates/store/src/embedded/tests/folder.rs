@@ -171,3 +171,17 @@ async fn data_beside_a_missing_or_unfinished_marker_is_damage() {
     std::fs::rename(path("SALTERN.new"), path("SALTERN")).unwrap();
     assert_eq!(count(&open(folder.path())).await.unwrap(), 40);
 }
+
+/// Deleting what looks like a left-over lets nobody else in.
+#[tokio::test]
+async fn a_deleted_lock_file_opens_nothing() {
+    let folder = TempDir::new().unwrap();
+    filled(folder.path()).await;
+    let store = open(folder.path());
+    std::fs::remove_file(folder.path().join("LOCK")).unwrap();
+    let before = snapshot(&folder.path().join("log"));
+    assert!(matches!(refused(folder.path()), OpenError::Locked { .. }));
+    assert!(before == snapshot(&folder.path().join("log")), "files have changed");
+    store.check_disk().unwrap();
+    assert_eq!(count(&store).await.unwrap(), 40);
+}
