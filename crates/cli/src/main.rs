@@ -21,6 +21,7 @@ mod service;
 mod status;
 mod stop;
 mod table;
+mod time_zones;
 mod verify;
 
 use std::process::ExitCode;
@@ -79,7 +80,10 @@ fn run(command: Command) -> Result<()> {
         Command::Bench(BenchCommand::ServeTrivial(args)) => runtime()?.block_on(bench::serve_trivial(&args)),
         Command::Bench(BenchCommand::ServeRedisBoosts(args)) => runtime()?.block_on(bench::serve_redis_boosts(&args)),
         Command::Bench(command) => runtime()?.block_on(bench::bench(&command)),
-        Command::Config(ConfigCommand::Check(args)) => out::print(Config::load(&args)?.into_toml()),
+        Command::Config(ConfigCommand::Check(args)) => {
+            let config = Config::load(&args)?.into_toml();
+            out::print(format_args!("{config}\n# Time zones: {}\n", time_zones::newest()))
+        }
     }
 }
 

@@ -28,6 +28,7 @@ use tracing::{info, warn};
 use crate::args::InitArgs;
 use crate::config::{Config, Emulate, Layout, Mode};
 use crate::disk_watch::DiskWatch;
+use crate::time_zones;
 
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -108,6 +109,7 @@ impl Backing {
 impl Service {
     /// On failure nothing has changed.
     pub(crate) async fn open(config: &Config) -> Result<Self> {
+        time_zones::use_newest();
         let backing = Backing::open(config).await?;
         let objects = objects(config).await?;
         let conversations_max = config.limits.conversations_max.value.get() as usize;

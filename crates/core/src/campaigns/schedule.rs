@@ -55,8 +55,9 @@ impl Schedule {
         self.window
     }
 
-    /// Goes by what the clock on the wall shows. An hour that is shown twice in autumn counts twice, one that is left
-    /// out in spring does not count, and the night into a day belongs to the day before on the calendar.
+    /// Goes by what the clock on the wall shows. An hour that is shown twice in autumn counts twice, and one that is left
+    /// out in spring does not count. A night belongs to the day that it starts on: where a zone leaves out a day, the night
+    /// before it goes on into the day after it, and a night of the day that never was never starts.
     ///
     /// What a slot means is what the market says now. One that it no longer has is never active: the event was right when
     /// it came, so this is no error.
@@ -65,7 +66,7 @@ impl Schedule {
         if !self.window.holds(now.moment) {
             return false;
         }
-        let (today, yesterday) = (self.days.contains(now.day), self.days.contains(now.day.yesterday()));
+        let (today, yesterday) = (self.days.contains(now.day), self.days.contains(now.yesterday));
         if self.slots.is_empty() {
             return today;
         }

@@ -4,7 +4,9 @@ use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
+use saltern_core::campaigns::zones;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub enum EventResult {
@@ -55,6 +57,9 @@ impl CampaignMetrics {
     }
 
     pub fn register(&self, registry: &mut Registry) {
+        let zones = zones();
+        let in_use = Info::new([("source", zones.source().as_str().to_owned()), ("version", zones.version())]);
+        registry.register("time_zone_database", "The time zone database in use", in_use);
         registry.register("campaign_events", "Events by what became of them", self.events.clone());
         registry.register("lookup_seconds", "Time of a lookup", self.lookup_seconds.clone());
         let counters = [

@@ -1,3 +1,5 @@
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _, Zoned};
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -117,15 +119,41 @@ fn days_are_local(#[case] zone: &str, #[case] day: Day, #[case] at: &str, #[case
     assert_eq!(active(zone, &schedule(&[day], &[ALL_DAY]), at), expected);
 }
 
-/// Apia went from Thursday 29 to Saturday 31 December 2011. The night into Saturday is still Friday's on the calendar.
-#[test]
-fn a_day_that_never_was() {
-    let at = |schedule: &Schedule, at| active("Pacific/Apia", schedule, at);
-    assert!(at(&schedule(&[Day::Thursday], &[]), "2011-12-30T09:59:59Z"));
-    assert!(at(&schedule(&[Day::Saturday], &[]), "2011-12-30T10:00:00Z"));
-    assert!(at(&schedule(&[Day::Thursday], &["night"]), "2011-12-30T09:30:00Z"));
-    assert!(!at(&schedule(&[Day::Thursday], &["night"]), "2011-12-30T11:00:00Z"));
-    assert!(at(&schedule(&[Day::Friday], &["night"]), "2011-12-30T11:00:00Z"));
+/// Zones that crossed the date line, and the day that they left out. The night of the day before it goes on into the day
+/// after it; a night of the day that never was never starts.
+#[rstest]
+// From Thursday 29 to Saturday 31 December 2011.
+#[case("Pacific/Apia", "2011-12-30T10:00:00Z", Day::Thursday, Day::Friday, Day::Saturday)]
+#[case("Pacific/Fakaofo", "2011-12-30T11:00:00Z", Day::Thursday, Day::Friday, Day::Saturday)]
+// From Friday 30 December 1994 to Sunday 1 January 1995.
+#[case("Pacific/Kiritimati", "1994-12-31T10:00:00Z", Day::Friday, Day::Saturday, Day::Sunday)]
+// From Friday 20 to Sunday 22 August 1993.
+#[case("Pacific/Kwajalein", "1993-08-21T12:00:00Z", Day::Friday, Day::Saturday, Day::Sunday)]
+fn a_day_that_never_was(
+    #[case] zone: &str,
+    #[case] midnight: &str,
+    #[case] before: Day,
+    #[case] skipped: Day,
+    #[case] after: Day,
+) {
+    let midnight = Moment::parse(midnight).unwrap().as_ms();
+    let at = |day, slots: &[&str], minutes: i64| {
+        let moment = Moment::from_ms(midnight + minutes * 60_000).unwrap();
+        schedule(&[day], slots).is_active(&market(zone).local_time(moment))
+    };
+    let active = |slots: &[&str], minutes| [before, skipped, after].map(|day| at(day, slots, minutes));
+    for (minutes, expected) in [(-1_439, 0), (-1, 0), (0, 2), (1_439, 2)] {
+        assert_eq!(active(&[], minutes), [0, 1, 2].map(|day| day == expected), "{minutes}");
+    }
+    for minutes in [-120, -1, 0, 119] {
+        assert_eq!(active(&["night"], minutes), [true, false, false], "{minutes}");
+    }
+    for minutes in [-121, 120, 1_319] {
+        assert_eq!(active(&["night"], minutes), [false; 3], "{minutes}");
+    }
+    for minutes in [1_320, 1_440, 1_559] {
+        assert_eq!(active(&["night"], minutes), [false, false, true], "{minutes}");
+    }
 }
 
 #[test]
@@ -165,19 +193,26 @@ const ZONES: [&str; 6] = [
 ];
 
 proptest! {
-    /// Against the clock and the calendar themselves: a slot over midnight is an evening today and a morning tomorrow.
+    /// Against the clock and the calendar themselves: a slot over midnight is an evening on one of its days, and a morning
+    /// after one. Half of the moments are around the time when Apia left out a day.
     #[test]
-    fn a_night_is_its_evening_and_the_next_morning(zone in 0..ZONES.len(), ms in 0..4_102_444_800_000_i64, bits in 1..128_u8) {
+    fn a_night_is_its_evening_and_the_next_morning(
+        zone in 0..ZONES.len(),
+        ms in prop_oneof![0..4_102_444_800_000_i64, 1_325_000_000_000..1_325_500_000_000_i64],
+        bits in 1..128_u8,
+    ) {
         let slot = |start, end| Slot::new(TimeOfDay::parse(start).unwrap(), TimeOfDay::parse(end).unwrap()).unwrap();
-        let slots = [("night", slot("22:00", "02:00")), ("pm", slot("22:00", "24:00")), ("am", slot("00:00", "02:00"))];
+        let slots = [("night", slot("22:00", "02:00"))];
         let market = Market::new(MarketModel::Zoned, ZONES[zone], slots).unwrap();
-        let now = market.local_time(Moment::from_ms(ms).unwrap());
         let days = DaySet::from_bits(bits).unwrap();
-        let next = DaySet::new(Day::ALL.into_iter().filter(|day| days.contains(day.yesterday())));
-        let is = |days, name| {
-            Schedule::new(days, vec![SlotName::new(name).unwrap()], Window::default()).is_active(&now)
-        };
-        prop_assert_eq!(is(days, "night"), is(days, "pm") || is(next, "am"));
+        let night = Schedule::new(days, vec![SlotName::new("night").unwrap()], Window::default());
+        let now = Timestamp::from_millisecond(ms).unwrap().to_zoned(TimeZone::get(ZONES[zone]).unwrap());
+        // Hour by hour back to the last one of another day: no day is changed twice within a few hours.
+        let is_another = |zoned: &Zoned| zoned.date() != now.date();
+        let before = (1..).map(|hours| now.saturating_sub(hours.hours())).find(is_another).unwrap();
+        let has = |zoned: &Zoned| days.contains(Day::ALL[usize::from(zoned.weekday().to_monday_zero_offset().unsigned_abs())]);
+        let expected = (now.hour() >= 22 && has(&now)) || (now.hour() < 2 && has(&before));
+        prop_assert_eq!(night.is_active(&market.local_time(Moment::from_ms(ms).unwrap())), expected, "{}", now);
     }
 
     /// Each moment has exactly one day, wherever it is.
