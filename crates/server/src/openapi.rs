@@ -3,17 +3,21 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use saltern_core::limits::SEQ_NO_END;
+use serde_json::{Map, Value, json};
 use utoipa::OpenApi as _;
 use utoipa::openapi::header::Header;
+use utoipa::openapi::link::Link;
 use utoipa::openapi::path::{HttpMethod, Operation};
 use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Components, ContentBuilder, OpenApi, PathItem, Ref, RefOr};
+use utoipa::openapi::{Components, ContentBuilder, OpenApi, PathItem, Ref, RefOr, Required};
 
 use crate::auth::Scope;
 use crate::problem::{Kind, ProblemBody};
 use crate::routes::documented;
+use crate::wire::ArchivedParam;
 
 /// One method of one route.
 pub(crate) struct Endpoint {
@@ -56,10 +60,14 @@ pub(crate) struct Endpoint {
         documented::metrics,
         documented::openapi,
     ),
-    components(schemas(ProblemBody)),
+    components(schemas(ArchivedParam, ProblemBody)),
     tags((name = "messages"), (name = "campaigns"), (name = "operations"))
 )]
 struct Document;
+
+const MESSAGES: &str = "/v1/conversations/{conversation_id}/messages";
+/// The one route that does without a body; `utoipa` would also have it take `null` for one.
+const BODY_MAY_BE_ABSENT: &str = "/v1/dead-letters/replay";
 
 pub(crate) fn document(endpoints: &[Endpoint]) -> Bytes {
     let mut document = Document::openapi();
@@ -72,9 +80,64 @@ pub(crate) fn document(endpoints: &[Endpoint]) -> Bytes {
     for endpoint in endpoints {
         if let Some(operation) = operation(&mut document, endpoint) {
             endpoint.complete(operation);
+            let body = operation.request_body.as_mut().filter(|_| endpoint.route == BODY_MAY_BE_ABSENT);
+            if let Some(RefOr::T(body)) = body {
+                body.required = Some(Required::False);
+            }
         }
     }
+    link_messages(&mut document);
+    let mut document = serde_json::to_value(&document).unwrap_or_default();
+    bound_integers(&mut document);
     serde_json::to_vec(&document).map(Bytes::from).unwrap_or_default()
+}
+
+/// From an appended message to what can be done with it.
+fn link_messages(document: &mut OpenApi) {
+    let append = document.paths.paths.get_mut(MESSAGES).and_then(|item| item.post.as_mut());
+    let responses = append.into_iter().flat_map(|append| append.responses.responses.iter_mut());
+    for (_, response) in responses.filter(|(status, _)| status.starts_with('2')) {
+        if let RefOr::T(response) = response {
+            for operation in ["message", "erase"] {
+                let link = Link::builder()
+                    .operation_id(operation)
+                    .parameter("conversation_id", "$response.body#/conversation_id")
+                    .parameter("seq_no", "$response.body#/seq_no");
+                response.links.insert(operation.into(), link.build().into());
+            }
+        }
+    }
+}
+
+/// Gives each integer its bounds, and the format that holds all between them. `utoipa` goes by the width of Rust's types,
+/// and calls `u32` an `int32`.
+fn bound_integers(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(bound_integers),
+        Value::Object(schema) => {
+            schema.values_mut().for_each(bound_integers);
+            let is =
+                |kind: &Value| kind == "integer" || kind.as_array().is_some_and(|all| all.contains(&json!("integer")));
+            if schema.get("type").is_some_and(is) {
+                bound_integer(schema);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn bound_integer(schema: &mut Map<String, Value>) {
+    schema.entry("minimum").or_insert(json!(0));
+    // Every JSON reader holds these exactly; no count of ours comes near the end.
+    schema.entry("maximum").or_insert(json!(SEQ_NO_END - 1));
+    let bounds = ["minimum", "maximum"].map(|bound| schema[bound].as_i64());
+    let fits =
+        |least: i64, greatest: i64| bounds.iter().all(|bound| bound.is_some_and(|b| (least..=greatest).contains(&b)));
+    match (fits(i32::MIN.into(), i32::MAX.into()), fits(i64::MIN, i64::MAX)) {
+        (true, _) => schema.insert("format".into(), json!("int32")),
+        (_, true) => schema.insert("format".into(), json!("int64")),
+        _ => schema.remove("format"),
+    };
 }
 
 fn operation<'a>(document: &'a mut OpenApi, endpoint: &Endpoint) -> Option<&'a mut Operation> {

@@ -4,8 +4,11 @@ use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use http::Uri;
-use saltern_core::limits::{PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX, SEQ_NO_END};
+use saltern_core::campaigns::LetterNo;
+use saltern_core::ids::TenantId;
+use saltern_core::limits::{ID_BYTES_MAX, PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX, SEQ_NO_END};
 use saltern_core::seq::SeqNo;
+use saltern_service::campaigns::DeadLetterFilter;
 use saltern_service::conversations::Contents;
 
 use crate::path::decoded;
@@ -34,6 +37,29 @@ pub(crate) fn none(uri: &Uri) -> Result<(), Problem> {
 pub(crate) fn limit_only(uri: &Uri) -> Result<usize, Problem> {
     let [limit] = values(uri, ["limit"])?;
     Ok(page_limit(limit.map(|text| number("limit", &text, &LIMITS)).transpose()?))
+}
+
+/// Which dead letters, and how many of them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct LettersQuery {
+    pub(crate) filter: DeadLetterFilter,
+    pub(crate) after: Option<LetterNo>,
+    pub(crate) limit: Option<usize>,
+}
+
+pub(crate) fn letters(uri: &Uri) -> Result<LettersQuery, Problem> {
+    let [limit, after, reason, tenant] = values(uri, ["limit", "after", "reason", "tenant"])?;
+    let limit = limit.map(|text| number("limit", &text, &LIMITS)).transpose()?;
+    let after = after.map(|text| number("after", &text, &(1..=SEQ_NO_END - 1))).transpose()?;
+    let tenant = tenant.map(|text| TenantId::new(&text).map_err(|e| Problem::invalid(format!("tenant {e}"))));
+    if let Some(reason) = reason.as_ref().filter(|reason| !(1..=ID_BYTES_MAX).contains(&reason.len())) {
+        return Err(Problem::invalid(format!("reason has {} bytes; 1 to {ID_BYTES_MAX} are allowed", reason.len())));
+    }
+    Ok(LettersQuery {
+        filter: DeadLetterFilter { reason: reason.map(Cow::into_owned), tenant: tenant.transpose()? },
+        after: after.map(LetterNo),
+        limit: limit.map(|limit| page_limit(Some(limit))),
+    })
 }
 
 pub(crate) fn page(uri: &Uri) -> Result<PageQuery, Problem> {
@@ -73,6 +99,7 @@ pub(crate) fn seq_no(name: &'static str, text: &str) -> Result<SeqNo, Problem> {
     Ok(SeqNo::clamped(value))
 }
 
+pub(crate) const PAGE_LIMIT: usize = PAGE_LIMIT_DEFAULT;
 const LIMITS: RangeInclusive<u64> = 1..=PAGE_LIMIT_MAX as u64;
 
 fn page_limit(limit: Option<u64>) -> usize {
@@ -141,6 +168,22 @@ mod tests {
         assert_eq!(parse("archived=refs&limit=3").unwrap().contents, Contents::Refs);
         assert_eq!(archived_only(&"/x?archived=r%65fs".parse().unwrap()).unwrap(), Contents::Refs);
         assert!(archived_only(&"/x?limit=3".parse().unwrap()).is_err());
+    }
+
+    #[test]
+    fn letters_are_named_by_cursor_and_filter() {
+        let letters = |query: &str| letters(&format!("/x?{query}").parse().unwrap());
+        assert_eq!(letters("").unwrap(), LettersQuery::default());
+        let expected = LettersQuery {
+            filter: DeadLetterFilter { reason: Some("not known".into()), tenant: TenantId::new("d/e").ok() },
+            after: Some(LetterNo(7)),
+            limit: Some(200),
+        };
+        assert_eq!(letters("tenant=d%2Fe&limit=200&reason=not%20known&after=7").unwrap(), expected);
+        let long = format!("reason={}", "x".repeat(257));
+        for bad in ["after=0", "after=x", "after=9007199254740992", "reason=", "tenant=", "limit=201", "ids=1", &long] {
+            assert!(letters(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use harness::{BOOSTS, EVENTS, Harness, LETTERS, NOW_MS, REPLAY, event, request};
 use http::{Method, Request, StatusCode};
 use http_body_util::StreamBody;
 use hyper::body::{Body, Frame};
+use saltern_core::rng::SplitMix64;
 use saltern_store::campaigns::faulty::CampaignFaultPlan;
 use saltern_store::faulty::{ReadFaults, WriteFaults};
 use serde_json::{Value, json};
@@ -115,7 +116,7 @@ async fn bodies_that_are_no_events_are_refused_as_a_whole() {
     typed.headers_mut().insert("content-type", "text/plain".parse().unwrap());
     assert_eq!(server.send(typed).await.problem(), is((415, "unsupported-media-type")));
     assert_eq!(server.boosts().unwrap_or(0), 0);
-    assert_eq!(server.get(LETTERS).await.text(), r#"{"dead_letters":[]}"#);
+    assert_eq!(server.get(LETTERS).await.text(), r#"{"dead_letters":[],"next_after":null}"#);
 }
 
 #[tokio::test]
@@ -188,6 +189,33 @@ async fn boosts_are_answered_in_the_order_of_the_request() {
     assert_eq!(server.post(BOOSTS, ask(json!(thousand))).await.text(), r#"{"boosts":[],"unread":[]}"#);
 }
 
+/// Every bit of a score, whatever its exponent: through JSON, the store, and JSON again. Its digits are made and read by
+/// the standard library here, so that no mistake of a JSON library cancels another.
+#[tokio::test]
+async fn scores_come_back_to_the_last_bit() {
+    let server = markets().await;
+    let mut rng = SplitMix64::new(22);
+    let random = std::iter::repeat_with(|| f64::from_bits(rng.next_u64() >> 1)).filter(|s| s.is_finite() && *s > 0.0);
+    let scores: Vec<_> =
+        [f64::from_bits(1), f64::MIN_POSITIVE, f64::MAX].into_iter().chain(random).take(1_000).collect();
+    let lines: String = scores
+        .iter()
+        .enumerate()
+        .map(|(i, score)| {
+            format!(
+                "{{\"tenant\":\"at\",\"partner_id\":\"{i}\",\"delivery_areas\":[\"*\"],\"boost_score\":{score:e},\"last_updated\":{NOW_MS}}}\n"
+            )
+        })
+        .collect();
+    let reply = server.send(ndjson(lines.as_bytes(), 100_000)).await;
+    assert_eq!(reply.text(), r#"{"applied":1000,"stale":0,"rejected":[]}"#);
+    let partners: Vec<_> = (0..scores.len()).map(|i| i.to_string()).collect();
+    let reply = server.post(BOOSTS, json!({"tenant": "at", "partner_ids": partners}).to_string()).await;
+    let written = reply.text().split("\"boost_score\":").skip(1);
+    let read = written.map(|rest| rest.split(',').next().unwrap().parse::<f64>().unwrap().to_bits());
+    assert_eq!(read.collect::<Vec<_>>(), scores.iter().map(|score| score.to_bits()).collect::<Vec<_>>());
+}
+
 #[tokio::test]
 async fn the_time_of_a_question_counts() {
     let server = markets().await;
@@ -204,6 +232,55 @@ async fn the_time_of_a_question_counts() {
         let question = json!({"tenant": "at", "partner_ids": ["p"], "at": at}).to_string();
         let reply = server.post(BOOSTS, question).await.json();
         assert_eq!(reply["boosts"].as_array().unwrap().len(), boosted, "{at}");
+    }
+}
+
+/// RFC 3339 wherever a time is taken, and nothing that only resembles it.
+#[tokio::test]
+async fn times_are_rfc_3339_exactly() {
+    let server = markets().await;
+    let ask = |at: &str| json!({"tenant": "at", "partner_ids": ["p"], "at": at}).to_string();
+    for good in [
+        "9999-12-31T23:59:59Z",
+        "0000-01-01T00:00:00Z",
+        "2026-11-16T12:30:00.0123456789012345678901234567890123456789Z",
+        "2026-11-16t12:30:00z",
+        "2026-11-16T12:30:00+23:59",
+        "2026-11-16T12:30:00-23:59",
+        "2026-11-16T12:30:00-00:00",
+        "2016-12-31T23:59:60Z",
+    ] {
+        let reply = server.post(BOOSTS, ask(good)).await;
+        assert_eq!(reply.text(), r#"{"boosts":[],"unread":[]}"#, "{good}");
+    }
+    let bad = [
+        "20261116T123000Z",
+        "2026-11-16T12Z",
+        "2026-11-16T12:30Z",
+        "2026-11-16T12:30:00,5Z",
+        "2026-11-16T12:30:00+25:00",
+        "2026-11-16T12:30:00+0100",
+        "2026-11-16T12:30:00Z[UTC]",
+        "2026-11-16T12:30:00",
+        "2026-11-16 12:30:00Z",
+        "2026-11-16T12:30:60Z",
+        "2026-11-16T24:00:00Z",
+        "9999-12-31T23:59:59-00:01",
+    ];
+    for bad in bad {
+        let reply = server.post(BOOSTS, ask(bad)).await;
+        assert_eq!(reply.problem(), is(INVALID), "{bad}");
+        assert!(reply.detail().starts_with("at \""), "{bad}: {}", reply.detail());
+    }
+    for field in ["starts_at", "ends_at"] {
+        let timed = |time: &str| {
+            let mut event = event("at", field, &["*"]);
+            event[field] = json!(time);
+            event
+        };
+        let events: Vec<_> = bad.iter().copied().chain(["9999-12-31T23:59:59.123456789012Z"]).map(timed).collect();
+        let reply = server.post(EVENTS, json!(events).to_string()).await.json();
+        assert_eq!((&reply["applied"], reply["rejected"].as_array().unwrap().len()), (&json!(1), bad.len()), "{reply}");
     }
 }
 
@@ -261,6 +338,67 @@ async fn dead_letters_are_listed_newest_first_and_sent_again() {
     assert_eq!(server.get(&format!("{LETTERS}?limit=201")).await.problem(), is(INVALID));
 }
 
+/// All of 450 letters can be listed and replayed, though one page holds 200 at the most: by cursor, filter and number.
+#[tokio::test]
+async fn dead_letters_are_reached_however_many_there_are() {
+    let server = markets().await;
+    let tenant = |i: usize| if i.is_multiple_of(150) { "later" } else { "nowhere" };
+    let lines: String = (0..450).map(|i| event(tenant(i), &format!("p{i}"), &["*"]).to_string() + "\n").collect();
+    assert_eq!(server.send(ndjson(lines.as_bytes(), 100_000)).await.json()["rejected_total"], Value::Null);
+    let numbers = |page: &Value, list: &str| {
+        let letters = page[list].as_array().unwrap().iter();
+        letters.map(|letter| letter["number"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let (mut listed, mut after) = (Vec::new(), String::new());
+    for expected in [200, 200, 50] {
+        let page = server.get(&format!("{LETTERS}?limit=200{after}")).await.json();
+        assert_eq!(numbers(&page, "dead_letters").len(), expected);
+        listed.extend(numbers(&page, "dead_letters"));
+        assert_eq!(page["next_after"].as_u64(), (expected == 200).then(|| listed[listed.len() - 1]));
+        after = format!("&after={}", page["next_after"]);
+    }
+    assert!(listed.len() == 450 && listed.is_sorted_by(|a, b| a > b));
+    let of_later = numbers(&server.get(&format!("{LETTERS}?tenant=later&limit=3")).await.json(), "dead_letters");
+    assert_eq!(of_later.len(), 3);
+    let of_reason = server.get(&format!("{LETTERS}?reason=%22later%22%20is%20not%20known&limit=200")).await.json();
+    assert_eq!((numbers(&of_reason, "dead_letters"), &of_reason["next_after"]), (of_later.clone(), &Value::Null));
+    server.put("/v1/tenants/later", r#"{"model":"wildcard","time_zone":"UTC"}"#).await;
+    let ids = |ids: &[u64]| json!({ "ids": ids }).to_string();
+    let replayed = server.post(REPLAY, ids(&[of_later[2], listed[1], of_later[2], 1_000_000])).await;
+    let (one, other) = (listed[1], "tenant \\\"nowhere\\\" is not known");
+    let expected = format!(
+        r#"{{"applied":1,"stale":0,"rejected":[{{"number":{one},"reason":"{other}"}}],"missing":[1000000],"next_after":null}}"#
+    );
+    assert_eq!(replayed.text(), expected);
+    let (mut met, mut applied, mut after) = (Vec::new(), 0, String::new());
+    for calls in 1.. {
+        let done = server.send(request(Method::POST, &format!("{REPLAY}?limit=120{after}"), "")).await.json();
+        met.extend(numbers(&done, "rejected"));
+        applied += done["applied"].as_u64().unwrap();
+        if done["next_after"].is_null() {
+            assert_eq!(calls, 4);
+            break;
+        }
+        after = format!("&after={}", done["next_after"]);
+    }
+    listed.retain(|number| !of_later.contains(number));
+    assert_eq!((applied, met), (2, listed));
+    assert_eq!(server.post(REPLAY, ids(&[])).await.json()["applied"], 0);
+    assert_eq!(server.post(&format!("{REPLAY}?tenant=later"), "{}").await.json()["rejected"], json!([]));
+    for (path, body) in [
+        (REPLAY.to_owned(), r#"{"ids":[0]}"#.to_owned()),
+        (REPLAY.into(), r#"{"ids":["1"]}"#.into()),
+        (REPLAY.into(), r#"{"ids":null}"#.into()),
+        (REPLAY.into(), r#"{"numbers":[1]}"#.into()),
+        (REPLAY.into(), "[1]".into()),
+        (REPLAY.into(), ids(&[1; 201])),
+        (format!("{REPLAY}?limit=1"), ids(&[1])),
+        (format!("{REPLAY}?after=0"), "{}".into()),
+    ] {
+        assert_eq!(server.post(&path, body.clone()).await.problem(), is(INVALID), "{path} {body}");
+    }
+}
+
 /// I8 over HTTP: keys that cannot be read are listed; a store that is down is 503, and nobody's event is rejected for it.
 #[tokio::test]
 async fn outages_are_told_for_what_they_are() {
@@ -281,7 +419,7 @@ async fn outages_are_told_for_what_they_are() {
     assert_eq!(lines.problem(), is((503, "outcome-unknown")));
     assert!(lines.detail().contains("0 lines"), "{}", lines.detail());
     server.campaign_store.set_plan(CampaignFaultPlan::default());
-    assert_eq!(server.get(LETTERS).await.text(), r#"{"dead_letters":[]}"#);
+    assert_eq!(server.get(LETTERS).await.text(), r#"{"dead_letters":[],"next_after":null}"#);
 }
 
 #[tokio::test]

@@ -94,12 +94,16 @@ impl Document {
     }
 
     fn validate(&self, place: &str, body: &Value) {
+        let errors = self.errors(place, body);
+        assert!(errors.is_empty(), "{place}: {errors:?} in {body}");
+    }
+
+    fn errors(&self, place: &str, body: &Value) -> Vec<String> {
         let mut schema = self.root.pointer(place).cloned().unwrap_or_else(|| panic!("{place} is not documented"));
         schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
         schema["components"] = self.root["components"].clone();
         let validator = jsonschema::validator_for(&schema).unwrap();
-        let errors: Vec<_> = validator.iter_errors(body).map(|e| e.to_string()).collect();
-        assert!(errors.is_empty(), "{place}: {errors:?} in {body}");
+        validator.iter_errors(body).map(|e| e.to_string()).collect()
     }
 
     /// Every success and every problem that it promises.
@@ -139,6 +143,88 @@ async fn every_route_is_documented_and_nothing_else() {
     let routed = metrics.text().lines().filter_map(|line| line.strip_prefix(prefix)?.split('"').next());
     let routed: BTreeSet<_> = routed.filter(|route| *route != "other").map(String::from).collect();
     assert_eq!(routed, served.into_iter().map(|(_, path)| path).collect());
+}
+
+/// Each object in the document.
+fn objects<'a>(value: &'a Value, seen: &mut Vec<&'a serde_json::Map<String, Value>>) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| objects(value, seen)),
+        Value::Object(object) => {
+            seen.push(object);
+            object.values().for_each(|value| objects(value, seen));
+        }
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn every_reference_leads_somewhere_and_every_integer_has_bounds() {
+    let document = Document::fetch(&Harness::open().await).await;
+    let mut all = Vec::new();
+    objects(&document.root, &mut all);
+    let (mut references, mut integers) = (0, 0);
+    for object in all {
+        if let Some(reference) = object.get("$ref").and_then(Value::as_str) {
+            assert!(document.root.pointer(reference.trim_start_matches('#')).is_some(), "{reference}");
+            references += 1;
+        }
+        let kind = object.get("type").map(Value::to_string).unwrap_or_default();
+        if kind.contains("\"integer\"") {
+            let bounds = [&object["minimum"], &object["maximum"]];
+            let fits = |max: i64| bounds.iter().all(|bound| bound.as_i64().is_some_and(|b| (-max..=max).contains(&b)));
+            match object.get("format").and_then(Value::as_str) {
+                Some("int32") => assert!(fits(i32::MAX.into()), "{object:?}"),
+                Some("int64") => assert!(fits(i64::MAX) && !fits(i32::MAX.into()), "{object:?}"),
+                _ => assert!(bounds.iter().all(|bound| bound.is_number()) && !fits(i64::MAX), "{object:?}"),
+            }
+            integers += 1;
+        }
+    }
+    let replay = &document.root["paths"][SEND_AGAIN.1]["post"]["requestBody"];
+    assert_eq!(replay["required"], false);
+    assert!(references > 50 && integers > 50, "{references} {integers}");
+}
+
+/// What the server refuses, the schemas refuse, as far as they can say it.
+#[tokio::test]
+async fn schemas_refuse_what_the_server_refuses() {
+    let server = Harness::open().await;
+    server.markets().await;
+    let document = Document::fetch(&server).await;
+    let query = |ids: Value| json!({"tenant": "at", "partner_ids": ids});
+    let slots = |slots: Value| json!({"model": "zoned", "time_zone": "UTC", "time_slots": slots});
+    let cases = [
+        (BOOSTS, "BoostQuery", query(json!([""]))),
+        (BOOSTS, "BoostQuery", query(json!(["x".repeat(257)]))),
+        (BOOSTS, "BoostQuery", query(json!([]))),
+        (BOOSTS, "BoostQuery", query(json!(vec!["x"; 1_001]))),
+        ("/v1/tenants/t", "Tenant", slots(json!({"x": ["11:00"]}))),
+        ("/v1/tenants/t", "Tenant", slots(json!({"x": ["11:00", "12:00", "13:00"]}))),
+        ("/v1/tenants/t", "Tenant", slots(json!({"x": ["11:00", "24:01"]}))),
+        ("/v1/tenants/t", "Tenant", slots(json!({"": ["11:00", "12:00"]}))),
+        ("/v1/tenants/t", "Tenant", slots(json!(null))),
+        (REPLAY, "ReplayOrder", json!({"ids": [0]})),
+        (REPLAY, "ReplayOrder", json!({"ids": null})),
+        (REPLAY, "ReplayOrder", json!({"ids": vec![1; 201]})),
+        (REPLAY, "ReplayOrder", json!({"ids": [9_007_199_254_740_992_u64]})),
+        (ARCHIVE.1, "ArchiveOrder", json!({"messages_per_s": 0})),
+        (ARCHIVE.1, "ArchiveOrder", json!({"older_than_s": 4_294_967_296_u64})),
+        (VERIFY.1, "VerifyOrder", json!({"resume": {"partition": "c", "sort": 9_007_199_254_740_992_u64}})),
+    ];
+    for (path, name, body) in cases {
+        let method = if name == "Tenant" { Method::PUT } else { Method::POST };
+        let reply = server.send(request(method, path, body.to_string())).await;
+        assert_eq!(reply.status, StatusCode::BAD_REQUEST, "{body}: {reply:?}");
+        let place = format!("/components/schemas/{name}");
+        assert!(!document.errors(&place, &body).is_empty(), "{name} takes {body}");
+    }
+    for (body, name) in [
+        (slots(json!({"x": ["22:00", "24:00"]})), "Tenant"),
+        (query(json!(["x".repeat(256)])), "BoostQuery"),
+        (json!({"ids": []}), "ReplayOrder"),
+    ] {
+        document.validate(&format!("/components/schemas/{name}"), &body);
+    }
 }
 
 async fn successes(document: &mut Document, server: &Harness) {
@@ -349,6 +435,12 @@ async fn campaigns(document: &mut Document, server: &Harness) {
         document.check(operation, &server.get(&format!("{path}?x=1")).await);
     }
     document.check(SEND_AGAIN, &server.send(request(Method::POST, &format!("{REPLAY}?x=1"), "")).await);
+    document.check(SEND_AGAIN, &server.post(REPLAY, r#"{"ids":[1,1000000]}"#).await);
+    document.check(SEND_AGAIN, &server.post(REPLAY, vec![b' '; 256 * 1024 + 1]).await);
+    let mut typed = request(Method::POST, REPLAY, "{}");
+    typed.headers_mut().insert("content-type", "text/plain".parse().unwrap());
+    document.check(SEND_AGAIN, &server.send(typed).await);
+    document.check(LIST, &server.get(&format!("{LETTERS}?limit=1")).await);
     for (method, path, operation, large) in [
         (Method::PUT, "/v1/tenants/de", PUT_TENANT, 256 * 1024 + 1),
         (Method::POST, EVENTS, FEED, 4 * 1024 * 1024 + 1),

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use market::{NOW_MS, apply, ended, event, query, service, service_with, shown, tenant};
 use rstest::rstest;
-use saltern_core::campaigns::{Market, MarketModel, Moment};
+use saltern_core::campaigns::{DeadLetter, LetterNo, Market, MarketModel, Moment};
 use saltern_core::ids::PartnerId;
-use saltern_core::limits::CAMPAIGN_TIME_MIN_MS;
-use saltern_service::campaigns::{CampaignError, Campaigns, LookupError, MarketQuestion};
+use saltern_core::limits::{CAMPAIGN_TIME_MIN_MS, DEAD_LETTER_BYTES_MAX};
+use saltern_service::campaigns::{CampaignError, Campaigns, DeadLetterFilter, LookupError, MarketQuestion};
 use saltern_store::campaigns::faulty::{CampaignFaultPlan, FaultyCampaigns};
 use saltern_store::campaigns::memory::MemoryCampaigns;
 use saltern_store::faulty::{ReadFaults, WriteFaults};
@@ -109,7 +109,7 @@ async fn bad_events_are_dead_letters_and_block_nothing() {
         assert!(reason.contains(named), "{reason}");
     }
     assert_eq!(store.rows().len(), 2);
-    let letters = campaigns.dead_letters(10).await.unwrap();
+    let letters = letters(&campaigns).await;
     let told: BTreeSet<_> = letters.iter().map(|(_, letter)| (letter.event.clone(), letter.reason.clone())).collect();
     let expected = done.rejected.iter().map(|r| (events[r.index].clone(), r.reason.clone())).collect();
     assert_eq!(told, expected);
@@ -123,12 +123,106 @@ async fn dead_letters_are_taken_when_their_tenant_has_come() {
         assert_eq!(apply(&campaigns, &event("ch", &format!("p{i}"), &[area], 0)).await, "rejected");
     }
     campaigns.put_market(&tenant("ch"), &market::market(MarketModel::Wildcard)).await.unwrap();
-    let done = campaigns.replay(10).await.unwrap();
+    let done = campaigns.replay(&DeadLetterFilter::default(), None, 10).await.unwrap();
     assert_eq!((done.applied, done.stale, done.rejected.len()), (2, 0, 1));
-    assert!(done.rejected[0].index == 1 && done.rejected[0].reason.contains("ZRH"), "{done:?}");
-    let left = campaigns.dead_letters(10).await.unwrap();
+    assert!(done.rejected[0].number == LetterNo(2) && done.rejected[0].reason.contains("ZRH"), "{done:?}");
+    let left = letters(&campaigns).await;
     assert!(left.len() == 1 && left[0].1.event.contains("ZRH"), "{left:?}");
     assert_eq!(shown(&campaigns.lookup(query("ch", None, &["p1", "p2", "p3"])).await.unwrap()).len(), 2);
+}
+
+async fn letters(campaigns: &Campaigns) -> Vec<(LetterNo, DeadLetter)> {
+    campaigns.dead_letters(&DeadLetterFilter::default(), None, 200).await.unwrap().letters
+}
+
+fn filter(reason: Option<&str>, of: Option<&str>) -> DeadLetterFilter {
+    DeadLetterFilter { reason: reason.map(String::from), tenant: of.map(tenant) }
+}
+
+/// Every third of 700 can be taken now. The others are newer and older ones, and stand in nobody's way: each letter is met
+/// once from the first call to the last.
+#[tokio::test]
+async fn replay_goes_through_all_letters_and_each_is_met_once() {
+    let (_, campaigns) = ready().await;
+    let area = |i: i32| if i % 3 == 0 { "*" } else { "ZRH" };
+    let events: Vec<_> = (0..700).map(|i| event("ch", &format!("p{i}"), &[area(i)], 0).to_string()).collect();
+    assert_eq!(campaigns.apply(&events).await.unwrap().rejected.len(), 700);
+    campaigns.put_market(&tenant("ch"), &market::market(MarketModel::Wildcard)).await.unwrap();
+    let (mut applied, mut met, mut after, mut calls) = (0, BTreeSet::new(), None, 0);
+    loop {
+        let done = campaigns.replay(&DeadLetterFilter::default(), after, 100).await.unwrap();
+        applied += done.applied;
+        assert!(done.rejected.iter().all(|again| met.insert(again.number)), "{done:?}");
+        (after, calls) = (done.next_after, calls + 1);
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!((applied, met.len(), calls), (234, 466, 7));
+}
+
+#[tokio::test]
+async fn dead_letters_are_found_by_reason_and_tenant_and_number() {
+    let (_, campaigns) = ready().await;
+    let events = [
+        event("at", "p1", &["VIE-1"], 0).to_string(),
+        event("x1", "p2", &["*"], 0).to_string(),
+        "{\"tenant\":\"x1\",".to_owned(),
+        format!("{{\"tenant\":\"x1\",\"x\":\"{}\"}}", "x".repeat(DEAD_LETTER_BYTES_MAX)),
+        event("x2", "p3", &["*"], 0).to_string(),
+    ];
+    for event in &events {
+        campaigns.apply(std::slice::from_ref(event)).await.unwrap();
+    }
+    let found = async |reason, of, after: Option<u64>, limit| {
+        let page = campaigns.dead_letters(&filter(reason, of), after.map(LetterNo), limit).await.unwrap();
+        let numbers: Vec<_> = page.letters.iter().map(|(number, _)| number.0).collect();
+        (numbers, page.next_after.map(|number| number.0))
+    };
+    assert_eq!(found(None, None, None, 5).await, (vec![5, 4, 3, 2, 1], None));
+    assert_eq!(found(None, None, None, 2).await, (vec![5, 4], Some(4)));
+    assert_eq!(found(None, None, Some(4), 2).await, (vec![3, 2], Some(2)));
+    assert_eq!(found(None, None, Some(2), 2).await, (vec![1], None));
+    assert_eq!(found(None, Some("x1"), None, 10).await, (vec![4, 3, 2], None));
+    assert_eq!(found(None, Some("x1"), None, 1).await, (vec![4], Some(4)));
+    assert_eq!(found(Some("is not known"), None, None, 10).await, (vec![5, 2], None));
+    assert_eq!(found(Some("is not known"), Some("x1"), None, 10).await, (vec![2], None));
+    assert_eq!(found(None, Some("nobody"), None, 10).await, (vec![], None));
+    campaigns.put_market(&tenant("x1"), &market::market(MarketModel::Wildcard)).await.unwrap();
+    let done = campaigns.replay(&filter(None, Some("x1")), None, 10).await.unwrap();
+    let rejected: Vec<_> = done.rejected.iter().map(|again| again.number.0).collect();
+    assert_eq!((done.applied, rejected, done.next_after), (1, vec![4, 3], None));
+    assert!(done.rejected[0].reason.contains("too long to be kept whole"), "{done:?}");
+    let done = campaigns.replay_these(&[1, 2, 5, 99].map(LetterNo)).await.unwrap();
+    assert_eq!((done.applied, done.rejected.len(), done.missing), (0, 2, vec![LetterNo(2), LetterNo(99)]));
+    campaigns.put_market(&tenant("x2"), &market::market(MarketModel::Wildcard)).await.unwrap();
+    assert_eq!(campaigns.replay_these(&[LetterNo(5)]).await.unwrap().applied, 1);
+    assert_eq!(found(None, None, None, 5).await, (vec![4, 3, 1], None));
+}
+
+/// What a page and a search may hold is bounded by bytes, too: pages come short, with their cursor.
+#[tokio::test]
+async fn large_letters_make_short_pages() {
+    let (_, campaigns) = ready().await;
+    let large = format!("{{\"tenant\":\"x\",\"x\":\"{}\"}}", "x".repeat(DEAD_LETTER_BYTES_MAX - 100));
+    let events: Vec<_> = (0..300).map(|_| large.clone()).collect();
+    campaigns.apply(&events).await.unwrap();
+    let page = campaigns.dead_letters(&DeadLetterFilter::default(), None, 200).await.unwrap();
+    assert!(
+        page.letters.len() < 10 && page.next_after == Some(page.letters[page.letters.len() - 1].0),
+        "{:?}",
+        page.next_after
+    );
+    let mut after = None;
+    for calls in 1.. {
+        let page = campaigns.dead_letters(&filter(None, Some("other")), after, 1).await.unwrap();
+        assert_eq!(page.letters, []);
+        after = page.next_after;
+        if after.is_none() {
+            assert_eq!(calls, 2);
+            break;
+        }
+    }
 }
 
 #[tokio::test]
@@ -262,7 +356,7 @@ async fn puts_are_repeated_until_they_are_settled() {
         let answer = campaigns.lookup(query("de", Some(area), &["p"])).await.unwrap();
         assert_eq!(answer.boosted().count(), usize::from(i >= 100), "{area}");
     }
-    assert!(!campaigns.dead_letters(10).await.unwrap().is_empty());
+    assert!(!letters(&campaigns).await.is_empty());
 }
 
 /// A store that is down is nobody's mistake: nothing is rejected for it.
@@ -283,7 +377,7 @@ async fn an_outage_is_an_error_and_no_rejection() {
     let done = campaigns.apply(std::slice::from_ref(&good)).await;
     assert!(matches!(done, Err(CampaignError::Unavailable(_))), "{done:?}");
     store.set_plan(CampaignFaultPlan::default());
-    assert!(campaigns.dead_letters(10).await.unwrap().is_empty());
+    assert!(letters(&campaigns).await.is_empty());
     assert_eq!(campaigns.apply(&[good]).await.unwrap().applied, 1);
 }
 

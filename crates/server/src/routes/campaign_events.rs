@@ -102,7 +102,7 @@ async fn take_piece(app: &App, piece: Vec<Line>, tally: &mut Tally) -> Result<()
 
 /// What has become of the events so far.
 #[derive(Default)]
-pub(super) struct Tally {
+struct Tally {
     applied: u64,
     stale: u64,
     rejected: u64,
@@ -110,7 +110,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, done: Applied) {
+    fn add(&mut self, done: Applied) {
         self.applied += done.applied;
         self.stale += done.stale;
         self.rejected += done.rejected.len() as u64;
@@ -119,7 +119,7 @@ impl Tally {
         self.listed.extend(done.rejected.into_iter().take(room).map(body));
     }
 
-    pub(super) fn answer(self) -> Answer {
+    fn answer(self) -> Answer {
         let capacity = (self.listed.len() + 1) * REJECTED_BYTES;
         let rejected_total = (self.rejected > self.listed.len() as u64).then_some(self.rejected);
         let (applied, stale, rejected) = (self.applied, self.stale, self.listed);

@@ -24,7 +24,7 @@ pub(crate) const VIEW_PROBLEMS: &[Kind] =
     get,
     path = "/v1/conversations/{conversation_id}",
     tag = "operations",
-    params(("conversation_id" = String, Path, description = "1 to 256 bytes, percent-encoded")),
+    params(("conversation_id" = String, Path, min_length = 1, max_length = 256, description = "1 to 256 bytes, percent-encoded")),
     responses((status = 200, description = "The conversation", body = Conversation))
 )]
 pub(crate) async fn view(app: Arc<App>, request: Request) -> Answer {

@@ -48,7 +48,7 @@ pub(crate) const APPEND_PROBLEMS: &[Kind] = &[
     post,
     path = "/v1/conversations/{conversation_id}/messages",
     tag = "messages",
-    params(("conversation_id" = String, Path, description = "1 to 256 bytes, percent-encoded")),
+    params(("conversation_id" = String, Path, min_length = 1, max_length = 256, description = "1 to 256 bytes, percent-encoded")),
     request_body(content = NewMessage, description = "At most 256 KiB"),
     responses(
         (status = 201, description = "Appended", body = Appended),
@@ -84,7 +84,7 @@ pub(crate) const BATCH_PROBLEMS: &[Kind] =
     post,
     path = "/v1/conversations/{conversation_id}/messages/batch",
     tag = "messages",
-    params(("conversation_id" = String, Path, description = "1 to 256 bytes, percent-encoded")),
+    params(("conversation_id" = String, Path, min_length = 1, max_length = 256, description = "1 to 256 bytes, percent-encoded")),
     request_body(content = Batch, description = "At most 4 MiB"),
     responses((status = 200, description = "A result for each message", body = BatchAnswer))
 )]
@@ -123,7 +123,7 @@ pub(crate) const PAGE_PROBLEMS: &[Kind] =
     path = "/v1/conversations/{conversation_id}/messages",
     tag = "messages",
     params(
-        ("conversation_id" = String, Path, description = "1 to 256 bytes, percent-encoded"),
+        ("conversation_id" = String, Path, min_length = 1, max_length = 256, description = "1 to 256 bytes, percent-encoded"),
         ("before_seq" = Option<u64>, Query, minimum = 1, maximum = 9007199254740991i64,
             description = "Messages below it, newest first; absent: from the newest on"),
         ("after_seq" = Option<u64>, Query, minimum = 0, maximum = 9007199254740991i64,
@@ -185,7 +185,7 @@ pub(crate) const MESSAGE_PROBLEMS: &[Kind] = &[
     path = "/v1/conversations/{conversation_id}/messages/{seq_no}",
     tag = "messages",
     params(
-        ("conversation_id" = String, Path, description = "1 to 256 bytes, percent-encoded"),
+        ("conversation_id" = String, Path, min_length = 1, max_length = 256, description = "1 to 256 bytes, percent-encoded"),
         ("seq_no" = u64, Path, minimum = 1, maximum = 9007199254740991i64),
         ("archived" = Option<ArchivedParam>, Query, description = "`refs`: leave archived content where it is"),
     ),
@@ -232,7 +232,7 @@ pub(crate) const ERASE_PROBLEMS: &[Kind] = &[
     path = "/v1/conversations/{conversation_id}/messages/{seq_no}",
     tag = "messages",
     params(
-        ("conversation_id" = String, Path, description = "1 to 256 bytes, percent-encoded"),
+        ("conversation_id" = String, Path, min_length = 1, max_length = 256, description = "1 to 256 bytes, percent-encoded"),
         ("seq_no" = u64, Path, minimum = 1, maximum = 9007199254740991i64),
     ),
     responses((status = 200, description = "The content is erased", body = Erased))
@@ -257,7 +257,7 @@ pub(crate) const ERASE_ALL_PROBLEMS: &[Kind] =
     delete,
     path = "/v1/conversations/{conversation_id}/messages",
     tag = "messages",
-    params(("conversation_id" = String, Path, description = "1 to 256 bytes, percent-encoded")),
+    params(("conversation_id" = String, Path, min_length = 1, max_length = 256, description = "1 to 256 bytes, percent-encoded")),
     responses((status = 200, description = "How many contents were erased by this", body = ErasedAll))
 )]
 pub(crate) async fn erase_all(app: Arc<App>, request: Request) -> Answer {

@@ -34,7 +34,7 @@ pub(crate) const PUT_PROBLEMS: &[Kind] = &[
     put,
     path = "/v1/tenants/{tenant}",
     tag = "campaigns",
-    params(("tenant" = String, Path, description = "1 to 256 bytes, percent-encoded")),
+    params(("tenant" = String, Path, min_length = 1, max_length = 256, description = "1 to 256 bytes, percent-encoded")),
     request_body(content = TenantBody, description = "At most 256 KiB"),
     responses((status = 200, description = "The market as it is now", body = TenantBody))
 )]
@@ -56,7 +56,7 @@ pub(crate) const GET_PROBLEMS: &[Kind] =
     get,
     path = "/v1/tenants/{tenant}",
     tag = "campaigns",
-    params(("tenant" = String, Path, description = "1 to 256 bytes, percent-encoded")),
+    params(("tenant" = String, Path, min_length = 1, max_length = 256, description = "1 to 256 bytes, percent-encoded")),
     responses((status = 200, description = "The market", body = TenantBody))
 )]
 pub(crate) async fn tenant(app: Arc<App>, request: Request) -> Answer {

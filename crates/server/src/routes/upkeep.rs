@@ -83,6 +83,7 @@ pub(crate) async fn verify(app: Arc<App>, request: Request) -> Answer {
     query::none(request.uri())?;
     let body = app.read(request, BODY_BYTES_MAX).await?;
     let order: VerifyOrder = body::parse(&body.bytes)?;
-    let part = app.upkeep.verify_part(order.behind()).await.map_err(Problem::from)?;
+    let behind = order.behind().map_err(Problem::invalid)?;
+    let part = app.upkeep.verify_part(behind).await.map_err(Problem::from)?;
     json(StatusCode::OK, &VerifyAnswer::new(part), ANSWER_BYTES)
 }

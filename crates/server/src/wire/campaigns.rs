@@ -1,22 +1,25 @@
 //! Campaigns on the wire: events, questions and answers.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use saltern_core::campaigns::{Area, DeadLetter, DistrictId, LetterNo, Moment};
 use saltern_core::ids::{PartnerId, TenantId};
-use saltern_core::limits::LOOKUP_PARTNERS_MAX;
-use saltern_service::campaigns::{Boosts, LookupQuery};
+use saltern_core::limits::{LOOKUP_PARTNERS_MAX, PAGE_LIMIT_MAX, SEQ_NO_END};
+use saltern_service::campaigns::{Boosts, DeadLetters, LookupQuery, RejectedAgain, Replayed};
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use utoipa::ToSchema;
 
 use super::json::Json;
 use super::plain::Plain;
+use super::schema;
 
 /// The whole truth about a partner in the areas that it lists, and only in those.
 // A description alone: the service reads events itself, whichever way they come.
 #[derive(Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct CampaignEvent {
     /// For tracing.
     #[schema(max_length = 256)]
@@ -26,29 +29,29 @@ pub(crate) struct CampaignEvent {
     #[schema(min_length = 1, max_length = 256)]
     partner_id: String,
     /// Where the campaign is active: districts, or `*`. Together with `ended_areas` 1 to 5,000, each once.
+    #[schema(schema_with = schema::areas)]
     delivery_areas: Option<Vec<String>>,
     /// Where it is over.
+    #[schema(schema_with = schema::areas)]
     ended_areas: Option<Vec<String>>,
     /// Finite and above 0. Needed where `delivery_areas` are named.
+    #[schema(exclusive_minimum = 0.0)]
     boost_score: Option<f64>,
     /// `monday` to `sunday`, in any case; none means every day.
+    #[schema(schema_with = schema::days)]
     days_of_week: Option<Vec<String>>,
     /// Slots of the market; none means `all-day`.
+    #[schema(schema_with = schema::slot_names)]
     time_slots: Option<Vec<String>>,
-    starts_at: Option<When>,
-    /// The first moment that is too late.
-    ends_at: Option<When>,
+    /// RFC 3339 with its offset, or milliseconds since 1970.
+    #[schema(schema_with = schema::time)]
+    starts_at: Option<String>,
+    /// The first moment that is too late; as `starts_at`.
+    #[schema(schema_with = schema::time)]
+    ends_at: Option<String>,
     /// Milliseconds since 1970, from the year 2000 on. What is said later counts.
+    #[schema(minimum = 946684800000i64, maximum = 253402300799999i64)]
     last_updated: i64,
-}
-
-/// RFC 3339 with its offset, or milliseconds since 1970.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "a description")]
-pub(crate) enum When {
-    Text(String),
-    Milliseconds(i64),
 }
 
 #[derive(Serialize, ToSchema)]
@@ -93,15 +96,13 @@ pub(crate) struct BoostQuery<'a> {
     #[schema(min_length = 1, max_length = 256)]
     district: Option<Cow<'a, str>>,
     #[serde(deserialize_with = "partner_ids")]
-    #[schema(value_type = Vec<String>, min_items = 1, max_items = 1000)]
+    #[schema(schema_with = schema::partner_ids)]
     partner_ids: Vec<PartnerId>,
     /// RFC 3339 with its offset; now if absent.
     #[serde(borrow, default)]
-    #[schema(examples("2026-11-16T12:30:00+01:00"))]
+    #[schema(format = DateTime, examples("2026-11-16T12:30:00+01:00"))]
     at: Option<Cow<'a, str>>,
 }
-
-const _: () = assert!(LOOKUP_PARTNERS_MAX == 1_000, "the schema of BoostQuery says 1,000");
 
 impl<'a> BoostQuery<'a> {
     /// If it is of the usual shape and nothing is wrong with it.
@@ -202,6 +203,7 @@ fn partner_ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Partner
 pub(crate) struct BoostAnswer {
     boosts: Vec<BoostBody>,
     /// Partners of whom it is not known whether they are boosted; ask again.
+    #[schema(schema_with = schema::ids)]
     unread: Vec<String>,
 }
 
@@ -209,7 +211,9 @@ pub(crate) struct BoostAnswer {
 #[schema(as = Boost)]
 #[expect(dead_code, reason = "a description")]
 pub(crate) struct BoostBody {
+    #[schema(min_length = 1, max_length = 256)]
     partner_id: String,
+    #[schema(exclusive_minimum = 0.0)]
     boost_score: f64,
     /// Whose boost it is: the district, or `*`.
     area: String,
@@ -240,14 +244,19 @@ impl BoostAnswer {
 #[schema(as = DeadLetters)]
 pub(crate) struct DeadLetterList<'a> {
     dead_letters: Vec<DeadLetterBody<'a>>,
+    /// Where the next page goes on; null if there are no more.
+    #[schema(required, minimum = 1)]
+    next_after: Option<u64>,
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = DeadLetter)]
 pub(crate) struct DeadLetterBody<'a> {
-    /// Later ones have higher numbers.
+    /// What it is named by. Later ones have higher numbers, and no number is given twice.
+    #[schema(minimum = 1)]
     number: u64,
     /// RFC 3339.
+    #[schema(format = DateTime)]
     received_at: String,
     reason: &'a str,
     /// As it came.
@@ -257,7 +266,7 @@ pub(crate) struct DeadLetterBody<'a> {
 }
 
 impl<'a> DeadLetterList<'a> {
-    pub(crate) fn new(letters: &'a [(LetterNo, DeadLetter)]) -> Self {
+    pub(crate) fn new(page: &'a DeadLetters) -> Self {
         let letter = |(number, letter): &'a (LetterNo, DeadLetter)| DeadLetterBody {
             number: number.0,
             received_at: letter.received_at.to_string(),
@@ -265,7 +274,78 @@ impl<'a> DeadLetterList<'a> {
             event: &letter.event,
             cut: letter.cut,
         };
-        Self { dead_letters: letters.iter().map(letter).collect() }
+        let next_after = page.next_after.map(|number| number.0);
+        Self { dead_letters: page.letters.iter().map(letter).collect(), next_after }
+    }
+}
+
+/// Which dead letters to take up once more.
+#[derive(serde::Deserialize, ToSchema)]
+#[schema(as = ReplayOrder)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReplayOrder {
+    /// Their numbers. If absent, those that the query parameters name.
+    #[schema(schema_with = schema::letters)]
+    #[serde(default, deserialize_with = "present")]
+    ids: Option<Vec<u64>>,
+}
+
+/// What is there is not null.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+impl ReplayOrder {
+    /// Each of them once, or what is wrong with them, for people.
+    pub(crate) fn ids(self) -> Result<Option<Vec<LetterNo>>, String> {
+        let Some(mut ids) = self.ids else { return Ok(None) };
+        if ids.len() > PAGE_LIMIT_MAX {
+            return Err(format!("ids holds {}; at most {PAGE_LIMIT_MAX} are allowed", ids.len()));
+        }
+        if let Some(wrong) = ids.iter().find(|id| !(1..SEQ_NO_END).contains(*id)) {
+            return Err(format!("ids holds {wrong}, which is the number of no dead letter"));
+        }
+        let mut seen = HashSet::new();
+        ids.retain(|id| seen.insert(*id));
+        Ok(Some(ids.into_iter().map(LetterNo).collect()))
+    }
+}
+
+/// What became of the dead letters, each counted once.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Replayed)]
+pub(crate) struct ReplayAnswer<'a> {
+    applied: u64,
+    /// All that they said was known already, or overtaken.
+    stale: u64,
+    /// These are dead letters still.
+    rejected: Vec<RejectedAgainBody<'a>>,
+    /// Of the `ids`, those that are no dead letters (any more).
+    #[schema(schema_with = schema::letters)]
+    missing: Vec<u64>,
+    /// Where the next call goes on; null if there are no more.
+    #[schema(required, minimum = 1)]
+    next_after: Option<u64>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = RejectedAgain)]
+pub(crate) struct RejectedAgainBody<'a> {
+    #[schema(minimum = 1)]
+    number: u64,
+    reason: &'a str,
+}
+
+impl<'a> ReplayAnswer<'a> {
+    pub(crate) fn new(done: &'a Replayed) -> Self {
+        let again = |again: &'a RejectedAgain| RejectedAgainBody { number: again.number.0, reason: &again.reason };
+        Self {
+            applied: done.applied,
+            stale: done.stale,
+            rejected: done.rejected.iter().map(again).collect(),
+            missing: done.missing.iter().map(|number| number.0).collect(),
+            next_after: done.next_after.map(|number| number.0),
+        }
     }
 }
 

@@ -235,7 +235,10 @@ fn messages<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NewMessage
 fn message_id_schema() -> Schema {
     let text =
         ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).min_length(Some(1)).max_length(Some(256));
-    let number = ObjectBuilder::new().schema_type(SchemaType::new(Type::Integer));
+    let number = ObjectBuilder::new()
+        .schema_type(SchemaType::new(Type::Integer))
+        .minimum(Some(i64::MIN))
+        .maximum(Some(u64::MAX));
     OneOfBuilder::new()
         .item(text)
         .item(number)

@@ -5,10 +5,13 @@ mod incoming;
 mod json;
 mod outgoing;
 mod plain;
+mod schema;
 mod tenants;
 mod upkeep;
 
-pub(crate) use campaigns::{BoostAnswer, BoostQuery, CampaignEvents, DeadLetterList, EventsAnswer, RejectedBody};
+pub(crate) use campaigns::{
+    BoostAnswer, BoostQuery, CampaignEvents, DeadLetterList, EventsAnswer, RejectedBody, ReplayAnswer, ReplayOrder,
+};
 pub(crate) use incoming::{Batch, NewMessage, Object};
 pub(crate) use json::Json;
 pub(crate) use outgoing::{

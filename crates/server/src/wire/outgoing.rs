@@ -266,9 +266,9 @@ pub(crate) struct Conversation<'a> {
     head_seq: u64,
     stable_through: u64,
     /// Salts that new messages spread over.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 256)]
     n: u16,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 256)]
     max_n: u16,
     /// Null while the registry is out of reach.
     #[schema(required)]
@@ -286,7 +286,7 @@ pub(crate) struct Conversation<'a> {
 pub(crate) struct EpochBody {
     #[schema(minimum = 1)]
     from_seq: u64,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 256)]
     n: u16,
 }
 
@@ -331,9 +331,9 @@ pub(crate) struct HotList<'a> {
 pub(crate) struct HotLine<'a> {
     conversation_id: &'a str,
     rate_wcu_per_s: f64,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 256)]
     n: u16,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 256)]
     max_n: u16,
     /// Throttles that the store reported since the last look at the heat.
     throttles: u64,

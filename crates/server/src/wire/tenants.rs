@@ -8,6 +8,8 @@ use serde::Serialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use utoipa::ToSchema;
 
+use super::schema;
+
 /// From one time up to another.
 type Times = [String; 2];
 
@@ -23,7 +25,7 @@ pub(crate) struct TenantBody {
     /// From the first time up to the second, by the market's clocks; over midnight if the second is not the later one.
     /// `all-day` is built in.
     #[serde(default, deserialize_with = "time_slots")]
-    #[schema(value_type = BTreeMap<String, Vec<String>>)]
+    #[schema(schema_with = schema::time_slots)]
     time_slots: BTreeMap<String, Times>,
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use saltern_core::key::{Key, PartitionKey};
+use saltern_core::limits::SEQ_NO_END;
 use saltern_service::conversations::{PassOptions, Swept};
 use saltern_service::upkeep::{PassPart, VerifyPart};
 use serde::{Deserialize, Serialize};
@@ -13,9 +14,10 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ArchiveOrder {
     /// What was taken in longer ago is due; as configured if absent.
+    #[schema(maximum = 4294967295i64)]
     older_than_s: Option<u32>,
     /// At most so many messages per second.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 4294967295i64)]
     messages_per_s: Option<u32>,
     /// Only tell what would be done.
     dry_run: bool,
@@ -96,8 +98,11 @@ pub(crate) struct VerifyOrder {
 }
 
 impl VerifyOrder {
-    pub(crate) fn behind(self) -> Option<Key> {
-        self.resume.map(|place| Key { partition: PartitionKey::stored(place.partition), sort: place.sort })
+    pub(crate) fn behind(self) -> Result<Option<Key>, &'static str> {
+        if self.resume.as_ref().is_some_and(|place| place.sort >= SEQ_NO_END) {
+            return Err("resume.sort is beyond every row; send resume as the last answer gave it");
+        }
+        Ok(self.resume.map(|place| Key { partition: PartitionKey::stored(place.partition), sort: place.sort }))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use saltern_core::campaigns::{Answer, Area, DistrictId, Moment, Score, Standing, decide};
+use saltern_core::campaigns::{Answer, Area, DeadLetter, DistrictId, LetterNo, Moment, Score, Standing, decide};
 use saltern_core::ids::{PartnerId, TenantId};
 use saltern_store::StoreError;
 
@@ -61,6 +61,42 @@ pub struct Applied {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
     pub index: usize,
+    pub reason: String,
+}
+
+/// Which dead letters are meant; without anything, all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeadLetterFilter {
+    /// A part of the reason.
+    pub reason: Option<String>,
+    /// The tenant that the event names, whether there is one or not.
+    pub tenant: Option<TenantId>,
+}
+
+/// Newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeadLetters {
+    pub letters: Vec<(LetterNo, DeadLetter)>,
+    /// After which letter the next page begins; `None` if there are no more.
+    pub next_after: Option<LetterNo>,
+}
+
+/// What became of dead letters, each counted once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Replayed {
+    pub applied: u64,
+    pub stale: u64,
+    /// These are dead letters still.
+    pub rejected: Vec<RejectedAgain>,
+    /// Asked for by their numbers, and not there.
+    pub missing: Vec<LetterNo>,
+    /// After which letter the next call goes on; `None` if there are no more.
+    pub next_after: Option<LetterNo>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RejectedAgain {
+    pub number: LetterNo,
     pub reason: String,
 }
 

@@ -1,14 +1,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use saltern_core::campaigns::{DeadLetter, LetterNo, Market, Moment};
+use saltern_core::campaigns::{LetterNo, Market, Moment};
 use saltern_core::ids::TenantId;
 use saltern_store::CampaignStore;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::api::{Applied, Boosts, CampaignError, Config, LookupError, LookupQuery};
+use super::api::{
+    Applied, Boosts, CampaignError, Config, DeadLetterFilter, DeadLetters, LookupError, LookupQuery, Replayed,
+};
 use super::markets::Markets;
 use super::metrics::CampaignMetrics;
 use crate::backoff::Jitter;
@@ -93,15 +95,31 @@ impl Campaigns {
         Ok(record.map(|record| record.market.clone()))
     }
 
-    /// The newest rejected events, newest first.
-    pub async fn dead_letters(&self, limit: usize) -> Result<Vec<(LetterNo, DeadLetter)>, CampaignError> {
-        self.inner.dead_letters(limit).await
+    /// Rejected events, newest first, from the one after this letter on. A page may be shorter than its limit: where it
+    /// ends, `next_after` says.
+    pub async fn dead_letters(
+        &self,
+        filter: &DeadLetterFilter,
+        after: Option<LetterNo>,
+        limit: usize,
+    ) -> Result<DeadLetters, CampaignError> {
+        self.inner.dead_letters(filter, after, limit).await
     }
 
-    /// Applies the newest rejected events once more. Those that are taken now are dead letters no longer; the others
-    /// stay, and are told by their place in the list.
-    pub async fn replay(&self, limit: usize) -> Result<Applied, CampaignError> {
-        self.inner.replay(limit).await
+    /// Applies rejected events once more, in the order of the list. Those that are taken now are dead letters no longer; the
+    /// others stay, and stand in nobody's way: the next call goes on after them.
+    pub async fn replay(
+        &self,
+        filter: &DeadLetterFilter,
+        after: Option<LetterNo>,
+        limit: usize,
+    ) -> Result<Replayed, CampaignError> {
+        self.inner.replay(filter, after, limit).await
+    }
+
+    /// The same with these alone.
+    pub async fn replay_these(&self, numbers: &[LetterNo]) -> Result<Replayed, CampaignError> {
+        self.inner.replay_these(numbers).await
     }
 
     #[must_use]

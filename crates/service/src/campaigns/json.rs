@@ -1,10 +1,12 @@
 //! Events as JSON: strictly, each mistake by its name.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use saltern_core::campaigns::{Moment, RawEvent};
+use saltern_core::ids::TenantId;
 use saltern_core::limits::ID_BYTES_MAX;
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
 /// Reasons are for people: what the parser quotes of an event is cut.
 const REASON_CHARS_MAX: usize = 300;
@@ -95,8 +97,39 @@ pub(super) fn parse(event: &[u8]) -> Result<RawEvent, String> {
     })
 }
 
+/// The tenant that an event names, if it can be seen: the rest of it need not be right, nor be there.
+pub(super) fn tenant(event: &str) -> Option<TenantId> {
+    struct Names<'a>(&'a mut Option<TenantId>);
+
+    impl<'de> Visitor<'de> for Names<'_> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an event")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            while let Some(name) = map.next_key::<Cow<'_, str>>()? {
+                if name == "tenant" {
+                    *self.0 = TenantId::new(&map.next_value::<String>()?).ok();
+                    return Ok(());
+                }
+                map.next_value::<IgnoredAny>()?;
+            }
+            Ok(())
+        }
+    }
+
+    let mut tenant = None;
+    // What comes after it, or is missing, makes no difference to it.
+    let _ = serde_json::Deserializer::from_str(event).deserialize_map(Names(&mut tenant));
+    tenant
+}
+
 #[cfg(test)]
 mod tests {
+    use saltern_core::rng::SplitMix64;
+
     use super::*;
 
     const FULL: &str = r#"{"event_id":"e1","tenant":"de","partner_id":"10740321","delivery_areas":["*"],"ended_areas":[],
@@ -119,6 +152,38 @@ mod tests {
     }
 
     #[test]
+    fn the_tenant_is_seen_in_what_is_no_event() {
+        let de = Some(TenantId::new("de").unwrap());
+        for event in [
+            FULL,
+            r#"{"tenant":"de""#,
+            r#"{"x":[1,{"tenant":"at"}],"tenant":"de","partner_id":7,"tenant":"at"}"#,
+            r#" {"a":1e999,"tenant":"d\u0065", nonsense"#,
+        ] {
+            assert_eq!(tenant(event), de, "{event}");
+        }
+        for event in
+            ["", "[]", "{", r#"{"tenant":7}"#, r#"{"tenant":""}"#, r#"{"tenant":"d"#, r#"["tenant","de"]"#, "de"]
+        {
+            assert_eq!(tenant(event), None, "{event}");
+        }
+    }
+
+    /// The nearest double to the digits, as the standard library finds it, however many digits there are.
+    #[test]
+    fn scores_are_read_to_the_last_bit() {
+        let mut rng = SplitMix64::new(7);
+        let random = std::iter::repeat_with(|| f64::from_bits(rng.next_u64() >> 1)).filter(|score| score.is_finite());
+        for score in random.take(10_000) {
+            for digits in [format!("{score:e}"), format!("{score:.16e}"), format!("{score:.40e}")] {
+                let event = FULL.replace("1.5", &digits);
+                let read = parse(event.as_bytes()).unwrap().boost_score.unwrap();
+                assert_eq!(read.to_bits(), score.to_bits(), "{digits}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_absent_or_null_is_empty() {
         let least = br#"{"tenant":"de","partner_id":"p","last_updated":1}"#;
         let nulls = br#"{"event_id":null,"tenant":"de","partner_id":"p","delivery_areas":null,"ended_areas":null,
@@ -133,7 +198,16 @@ mod tests {
         for time in ["1794828600000", "\"2026-11-16T12:30:00+01:00\"", "\"2026-11-16T11:30:00Z\""] {
             assert_eq!(parse(with(time).as_bytes()).unwrap().starts_at_ms, Some(1_794_828_600_000), "{time}");
         }
-        for time in ["1.5", "\"2026-11-16\"", "\"1794828600000\"", "true", "[]", "18446744073709551615"] {
+        for time in [
+            "1.5",
+            "\"20261116T123000Z\"",
+            "\"2026-11-16T12:30:00Z[UTC]\"",
+            "\"2026-11-16\"",
+            "\"1794828600000\"",
+            "true",
+            "[]",
+            "18446744073709551615",
+        ] {
             assert!(parse(with(time).as_bytes()).is_err(), "{time}");
         }
     }

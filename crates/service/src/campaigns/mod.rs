@@ -10,6 +10,9 @@ mod markets;
 mod metrics;
 mod settle;
 
-pub use api::{Applied, Boosted, Boosts, CampaignError, Config, LookupError, LookupQuery, MarketQuestion, Rejected};
+pub use api::{
+    Applied, Boosted, Boosts, CampaignError, Config, DeadLetterFilter, DeadLetters, LookupError, LookupQuery,
+    MarketQuestion, Rejected, RejectedAgain, Replayed,
+};
 pub use handle::Campaigns;
 pub use metrics::{CampaignMetrics, EventResult, ResultLabel};

@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use saltern_core::campaigns::{
-    Area, Boost, BoostKey, BoostPartition, Day, DaySet, DeadLetter, Look, Market, MarketModel, Moment, Schedule, Score,
-    Slot, SlotName, Standing, State, Terms, TimeOfDay, Window,
+    Area, Boost, BoostKey, BoostPartition, Day, DaySet, DeadLetter, LetterNo, Look, Market, MarketModel, Moment,
+    Schedule, Score, Slot, SlotName, Standing, State, Terms, TimeOfDay, Window,
 };
 use saltern_core::ids::{PartnerId, TenantId};
-use saltern_core::limits::BOOST_BATCH_MAX;
+use saltern_core::limits::{BOOST_BATCH_MAX, DEAD_LETTER_BYTES_MAX, DEAD_LETTERS_PAGE_BYTES};
+use saltern_core::rng::SplitMix64;
 
 use super::port::{BoostPut, CampaignStore, MarketPut, MarketRecord};
 use crate::port::{Consistency, StoreError};
@@ -20,6 +21,7 @@ const BASE_MS: i64 = 1_763_200_000_000;
 /// Everything but the bound on dead letters, which depends on how the store was opened.
 pub async fn all(store: Arc<dyn CampaignStore>) {
     every_boost_comes_back(&*store).await;
+    every_score_comes_back(&*store).await;
     standings_are_what_the_rows_come_to(&*store).await;
     look_alikes_are_boosts_of_their_own(&*store).await;
     the_highest_rank_stays(&*store).await;
@@ -27,6 +29,7 @@ pub async fn all(store: Arc<dyn CampaignStore>) {
     batches_are_bounded(&*store).await;
     markets_are_guarded(&*store).await;
     dead_letters_are_listed_and_removed(&*store).await;
+    dead_letters_are_listed_page_by_page(&*store).await;
 }
 
 fn moment(ms: i64) -> Moment {
@@ -82,6 +85,26 @@ pub async fn every_boost_comes_back(store: &dyn CampaignStore) {
     expected.extend(boosts.into_iter().rev().map(|boost| Look::Found(boost.into())));
     assert_eq!(look(store, &asked).await, expected);
     assert_eq!(look(store, &[]).await, []);
+}
+
+/// C4: a score is read as exactly the number that was written: every bit of it, whatever its exponent.
+pub async fn every_score_comes_back(store: &dyn CampaignStore) {
+    let mut rng = SplitMix64::new(1);
+    let random = std::iter::repeat_with(|| f64::from_bits(rng.next_u64())).filter_map(|bits| Score::new(bits).ok());
+    let edges = [f64::from_bits(1), f64::MIN_POSITIVE.next_down(), 1e-120, 1e120, 1e23, 5e-324, 1.0_f64.next_up()];
+    let edges = edges.map(|edge| Score::new(edge).expect("a score"));
+    let scores: Vec<_> = edges.into_iter().chain(random).take(2 * BOOST_BATCH_MAX).collect();
+    for (batch, scores) in scores.chunks(BOOST_BATCH_MAX).enumerate() {
+        let keys: Vec<_> = (0..scores.len()).map(|i| key("scores", "*", &format!("{batch}/{i}"))).collect();
+        for (key, score) in keys.iter().zip(scores) {
+            assert_eq!(put(store, key, &active(score.get(), 0)).await, BoostPut::Applied, "{key:?}");
+        }
+        for (look, score) in look(store, &keys).await.iter().zip(scores) {
+            let Look::Found(boost) = look else { panic!("{score:?} is {look:?}") };
+            let State::Active(terms) = &boost.state else { panic!("{score:?} is {look:?}") };
+            assert_eq!(terms.score.get().to_bits(), score.get().to_bits());
+        }
+    }
 }
 
 /// C4: told partner by partner and area by area, as the rows are when it is asked; of odd ids, too, and again after each put.
@@ -215,7 +238,7 @@ fn letter(i: i64) -> DeadLetter {
 }
 
 async fn letters(store: &dyn CampaignStore, limit: usize) -> Vec<DeadLetter> {
-    let letters = store.dead_letters(limit).await.expect("a read is answered");
+    let letters = store.dead_letters(None, limit).await.expect("a read is answered");
     assert!(letters.windows(2).all(|pair| pair[0].0 > pair[1].0), "newest first");
     letters.into_iter().map(|(_, letter)| letter).collect()
 }
@@ -229,7 +252,7 @@ pub async fn dead_letters_are_listed_and_removed(store: &dyn CampaignStore) {
         add(i).await;
     }
     assert_eq!(letters(store, 3).await, [letter(4), letter(3), letter(2)]);
-    let listed = store.dead_letters(5).await.expect("a read is answered");
+    let listed = store.dead_letters(None, 5).await.expect("a read is answered");
     for (number, _) in &listed[1..4] {
         remove(*number).await;
         remove(*number).await;
@@ -237,11 +260,56 @@ pub async fn dead_letters_are_listed_and_removed(store: &dyn CampaignStore) {
     assert_eq!(letters(store, 2).await, [letter(4), letter(0)]);
     add(5).await;
     assert_eq!(letters(store, 3).await, [letter(5), letter(4), letter(0)]);
-    for (number, _) in store.dead_letters(3).await.expect("a read is answered") {
+    for (number, _) in store.dead_letters(None, 3).await.expect("a read is answered") {
         remove(number).await;
     }
     assert_eq!(letters(store, 2).await, before);
     assert_eq!(letters(store, 0).await, []);
+}
+
+/// C6: each of them once, whatever the pages are, of small letters and of such as fill a page alone; by number, too.
+pub async fn dead_letters_are_listed_page_by_page(store: &dyn CampaignStore) {
+    let oldest = store.dead_letters(None, 1).await.expect("a read is answered").first().map(|(number, _)| *number);
+    let large = |i: i64| DeadLetter::new(moment(BASE_MS + i), "large".into(), &vec![b'x'; DEAD_LETTER_BYTES_MAX]);
+    let all: Vec<_> = (0..45).map(|i| if i % 5 == 4 { large(i) } else { letter(i) }).collect();
+    for letter in &all {
+        store.add_dead_letter(letter).await.expect("a letter is taken");
+    }
+    let mut numbers = Vec::new();
+    for limit in [1, 7, 44, 45, 200] {
+        let (mut listed, mut before) = (Vec::new(), None);
+        loop {
+            let mut page = store.dead_letters(before, limit).await.expect("a read is answered");
+            page.retain(|(number, _)| Some(*number) > oldest);
+            assert!(page.len() <= limit && page.windows(2).all(|pair| pair[0].0 > pair[1].0));
+            let bytes: usize = page.iter().skip(1).map(|(_, letter)| letter.event.len()).sum();
+            assert!(bytes <= DEAD_LETTERS_PAGE_BYTES + DEAD_LETTER_BYTES_MAX, "{bytes} bytes in a page");
+            let Some((last, _)) = page.last() else { break };
+            assert!(before.is_none_or(|before| page[0].0 < before));
+            before = Some(*last);
+            listed.extend(page);
+        }
+        assert_eq!(listed.iter().rev().map(|(_, letter)| letter).collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
+        numbers = listed.into_iter().map(|(number, _)| number).collect();
+    }
+    let removed = numbers.split_off(40);
+    for number in &removed {
+        store.remove_dead_letter(*number).await.expect("a letter is removed");
+    }
+    let read = |number| async move { store.dead_letter(number).await.expect("a read is answered") };
+    for (number, letter) in numbers.iter().rev().zip(&all[5..]) {
+        assert_eq!(read(*number).await.as_ref(), Some(letter));
+    }
+    for number in removed {
+        assert_eq!(read(number).await, None);
+    }
+    // One after whose number none has come yet, and the first one there could be.
+    assert_eq!(read(LetterNo(numbers[0].0 + 1_000_000)).await, None);
+    assert_eq!(read(LetterNo(0)).await, None);
+    assert_eq!(store.dead_letters(Some(LetterNo(1)), 10).await.expect("a read is answered"), []);
+    for number in numbers {
+        store.remove_dead_letter(number).await.expect("a letter is removed");
+    }
 }
 
 /// C6: on a store that keeps `max`, empty or not.
@@ -254,5 +322,11 @@ pub async fn dead_letters_are_bounded(store: &dyn CampaignStore, max: i64) {
         let expected: Vec<_> = (1..=max).rev().map(|i| letter(round * 100 + i)).collect();
         assert_eq!(letters(store, all).await, expected);
         assert_eq!(letters(store, 2).await, expected[..2]);
+        for at in 1..all {
+            let before = store.dead_letters(None, at).await.expect("a read is answered").last().map(|(no, _)| *no);
+            let older = store.dead_letters(before, all).await.expect("a read is answered");
+            let older: Vec<_> = older.into_iter().map(|(_, letter)| letter).collect();
+            assert_eq!(older, expected[at.min(expected.len())..]);
+        }
     }
 }

@@ -138,9 +138,18 @@ impl CampaignStore for FaultyCampaigns {
         self.write(Write::AddLetter(letter.clone())).await.map(drop)
     }
 
-    async fn dead_letters(&self, limit: usize) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError> {
+    async fn dead_letters(
+        &self,
+        before: Option<LetterNo>,
+        limit: usize,
+    ) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError> {
         self.before_read()?;
-        self.inner.dead_letters(limit).await
+        self.inner.dead_letters(before, limit).await
+    }
+
+    async fn dead_letter(&self, number: LetterNo) -> Result<Option<DeadLetter>, StoreError> {
+        self.before_read()?;
+        self.inner.dead_letter(number).await
     }
 
     async fn remove_dead_letter(&self, number: LetterNo) -> Result<(), StoreError> {

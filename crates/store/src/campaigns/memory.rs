@@ -8,7 +8,7 @@ use saltern_core::campaigns::{Boost, BoostKey, DeadLetter, LetterNo, Look};
 use saltern_core::ids::TenantId;
 use saltern_core::limits::DEAD_LETTERS_MAX;
 
-use super::port::{BoostPut, CampaignStore, MarketPut, MarketRecord};
+use super::port::{BoostPut, CampaignStore, DeadLetterPage, MarketPut, MarketRecord};
 use crate::misuse::batch_fits;
 use crate::port::{Consistency, StoreError};
 
@@ -94,8 +94,23 @@ impl CampaignStore for MemoryCampaigns {
         Ok(())
     }
 
-    async fn dead_letters(&self, limit: usize) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError> {
-        Ok(self.lock().letters.iter().rev().take(limit).map(|(number, letter)| (*number, letter.clone())).collect())
+    async fn dead_letters(
+        &self,
+        before: Option<LetterNo>,
+        limit: usize,
+    ) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError> {
+        let mut page = DeadLetterPage::new(limit);
+        for (number, letter) in self.lock().letters.range(..before.unwrap_or(LetterNo(u64::MAX))).rev() {
+            if page.room() == 0 {
+                break;
+            }
+            page.push(*number, letter.clone());
+        }
+        Ok(page.finish())
+    }
+
+    async fn dead_letter(&self, number: LetterNo) -> Result<Option<DeadLetter>, StoreError> {
+        Ok(self.lock().letters.get(&number).cloned())
     }
 
     async fn remove_dead_letter(&self, number: LetterNo) -> Result<(), StoreError> {

@@ -11,13 +11,14 @@
 //!   not be read now. With `Consistency::Strong` it sees every put that was answered before it began.
 //! - **C5 Guarded markets.** A market replaces the one of the revision that its writer has seen, or nothing.
 //! - **C6 A bounded shelf of dead letters.** Numbers rise. At most so many are kept as the adapter is told, and the
-//!   oldest go first. To remove one that is not there changes nothing.
+//!   oldest go first. To remove one that is not there changes nothing, and its number is not given to another.
 
 use async_trait::async_trait;
 use saltern_core::campaigns::{
     Boost, BoostKey, BoostPartition, DeadLetter, LetterNo, LocalTime, Look, Market, Standing,
 };
 use saltern_core::ids::{PartnerId, TenantId};
+use saltern_core::limits::DEAD_LETTERS_PAGE_BYTES;
 
 use crate::port::{Consistency, StoreError};
 
@@ -34,6 +35,35 @@ pub struct MarketRecord {
     pub market: Market,
     /// 1 for the first, and one more with every change.
     pub revision: u64,
+}
+
+/// A page of dead letters as the port has it, for adapters.
+pub(crate) struct DeadLetterPage {
+    letters: Vec<(LetterNo, DeadLetter)>,
+    limit: usize,
+    bytes: usize,
+}
+
+impl DeadLetterPage {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { letters: Vec::new(), limit, bytes: 0 }
+    }
+
+    /// How many more it may hold.
+    pub(crate) fn room(&self) -> usize {
+        if self.bytes < DEAD_LETTERS_PAGE_BYTES { self.limit.saturating_sub(self.letters.len()) } else { 0 }
+    }
+
+    pub(crate) fn push(&mut self, number: LetterNo, letter: DeadLetter) {
+        self.bytes += letter.event.len() + letter.reason.len();
+        self.letters.push((number, letter));
+    }
+
+    /// Newest first.
+    pub(crate) fn finish(mut self) -> Vec<(LetterNo, DeadLetter)> {
+        self.letters.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+        self.letters
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +105,16 @@ pub trait CampaignStore: Send + Sync + 'static {
     /// Puts a rejected event on the shelf (C6).
     async fn add_dead_letter(&self, letter: &DeadLetter) -> Result<(), StoreError>;
 
-    /// The newest dead letters, newest first (C6).
-    async fn dead_letters(&self, limit: usize) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError>;
+    /// The newest dead letters, or the newest of those with lower numbers than this one; newest first (C6). They are fewer
+    /// than the limit if there are no more, or if their text has come to `DEAD_LETTERS_PAGE_BYTES`.
+    async fn dead_letters(
+        &self,
+        before: Option<LetterNo>,
+        limit: usize,
+    ) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError>;
+
+    /// One of them (C6).
+    async fn dead_letter(&self, number: LetterNo) -> Result<Option<DeadLetter>, StoreError>;
 
     /// Takes one off the shelf (C6).
     async fn remove_dead_letter(&self, number: LetterNo) -> Result<(), StoreError>;

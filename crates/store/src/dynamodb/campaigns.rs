@@ -122,8 +122,16 @@ impl CampaignStore for DynamoStore {
         self.shelve(letter).await
     }
 
-    async fn dead_letters(&self, limit: usize) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError> {
-        self.newest_letters(limit).await
+    async fn dead_letters(
+        &self,
+        before: Option<LetterNo>,
+        limit: usize,
+    ) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError> {
+        self.letters_before(before, limit).await
+    }
+
+    async fn dead_letter(&self, number: LetterNo) -> Result<Option<DeadLetter>, StoreError> {
+        self.letter(number).await
     }
 
     async fn remove_dead_letter(&self, number: LetterNo) -> Result<(), StoreError> {

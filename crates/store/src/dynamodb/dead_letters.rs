@@ -1,6 +1,8 @@
 //! Dead letters as a ring: a counter hands out numbers, and a letter takes the place of the one that many before it. So
 //! the shelf is bounded by its keys alone, with nothing to sweep.
 
+use std::ops::RangeInclusive;
+
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, ReturnValue};
 use saltern_core::campaigns::{DEAD_LETTERS_PARTITION, DeadLetter, LetterNo};
@@ -9,6 +11,7 @@ use super::error::Effect;
 use super::item::campaigns::{self, NUMBER};
 use super::item::{self, Item};
 use super::store::DynamoStore;
+use crate::campaigns::port::DeadLetterPage;
 use crate::port::StoreError;
 
 /// Apart from the letters, so that no range of them meets it.
@@ -59,51 +62,69 @@ impl DynamoStore {
         Ok(LetterNo(campaigns::counted(answer.attributes.unwrap_or_default())?))
     }
 
-    pub(super) async fn newest_letters(&self, limit: usize) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError> {
+    pub(super) async fn letter(&self, number: LetterNo) -> Result<Option<DeadLetter>, StoreError> {
+        let item = self.get_campaign(self.letter_key(number)).await?;
+        let letter = item.map(campaigns::decode_letter).transpose()?;
+        Ok(letter.filter(|(there, _)| *there == number).map(|(_, letter)| letter))
+    }
+
+    pub(super) async fn letters_before(
+        &self,
+        before: Option<LetterNo>,
+        limit: usize,
+    ) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError> {
         let Some(counter) = self.get_campaign(counter()).await? else { return Ok(Vec::new()) };
         let newest = campaigns::counted(counter)?;
-        // From the newest place down to the first, then from the last one down.
-        let (mut letters, place) = (Vec::new(), self.place(newest));
-        for (from, to) in [(0, Some(place)), (place + 1, self.dead_letters_max.checked_sub(1))] {
-            if let Some(to) = to.filter(|to| *to >= from) {
-                self.collect_letters(sort(from), sort(to), limit, &mut letters).await?;
-            }
+        let oldest = newest.saturating_sub(self.dead_letters_max - 1);
+        // Letters that come meanwhile are the next first page's.
+        let end = before.map_or(u64::MAX, |before| before.0).min(newest + 1);
+        let mut page = DeadLetterPage::new(limit);
+        let Some(highest) = end.checked_sub(1).filter(|highest| *highest >= oldest) else { return Ok(page.finish()) };
+        let (from, to) = (self.place(oldest), self.place(highest));
+        // In one stretch, or from the first place up and then, where the ring began, from the last one down.
+        let places = if from <= to {
+            [Some((from, to)), None]
+        } else {
+            [Some((0, to)), Some((from, self.dead_letters_max - 1))]
+        };
+        for (from, to) in places.into_iter().flatten() {
+            // A number without a letter leaves the one before it in its place.
+            self.collect_letters(sort(from)..=sort(to), oldest..=highest, &mut page).await?;
         }
-        // A number without a letter leaves the one before it in its place.
-        letters.retain(|(number, _): &(LetterNo, _)| number.0 + self.dead_letters_max > newest);
-        letters.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
-        Ok(letters)
+        Ok(page.finish())
     }
 
     async fn collect_letters(
         &self,
-        from: String,
-        to: String,
-        limit: usize,
-        letters: &mut Vec<(LetterNo, DeadLetter)>,
+        places: RangeInclusive<String>,
+        numbers: RangeInclusive<u64>,
+        page: &mut DeadLetterPage,
     ) -> Result<(), StoreError> {
         let mut resume = None;
-        while letters.len() < limit {
+        while page.room() > 0 {
             self.metrics.called("Query");
             let request = self.client.query().table_name(&self.campaigns_table);
             let request = request
                 .key_condition_expression("pk = :pk AND sk BETWEEN :from AND :to")
                 .expression_attribute_values(":pk", item::text(DEAD_LETTERS_PARTITION))
-                .expression_attribute_values(":from", item::text(&from))
-                .expression_attribute_values(":to", item::text(&to))
+                .expression_attribute_values(":from", item::text(places.start()))
+                .expression_attribute_values(":to", item::text(places.end()))
                 .scan_index_forward(false)
-                .limit(i32::try_from(limit - letters.len()).unwrap_or(i32::MAX))
+                .limit(i32::try_from(page.room()).unwrap_or(i32::MAX))
                 .consistent_read(true)
                 .set_exclusive_start_key(resume)
                 .return_consumed_capacity(ReturnConsumedCapacity::Total);
             let answer = request.send().await.map_err(|error| self.failed(Effect::Read, error))?;
             self.metrics.read(answer.consumed_capacity());
             for item in answer.items.unwrap_or_default() {
-                letters.push(campaigns::decode_letter(item)?);
+                let (number, letter) = campaigns::decode_letter(item)?;
+                if numbers.contains(&number.0) {
+                    page.push(number, letter);
+                }
             }
             resume = answer.last_evaluated_key;
             if resume.is_none() {
-                return Ok(());
+                break;
             }
         }
         Ok(())

@@ -15,9 +15,12 @@ use super::log::Change;
 use super::physical::{Space, boost_key, letter_key, market_key, sort_of};
 use super::store::EmbeddedStore;
 use super::view::View;
-use crate::campaigns::port::{BoostPut, CampaignStore, MarketPut, MarketRecord};
+use crate::campaigns::port::{BoostPut, CampaignStore, DeadLetterPage, MarketPut, MarketRecord};
 use crate::misuse::batch_fits;
 use crate::port::{Condition, Consistency, StoreError};
+
+/// Rows of dead letters read at once: texts of 256 KiB at the most.
+const LETTERS_AT_ONCE: usize = 16;
 
 /// Numbers for dead letters. This process alone writes them, so the next one is known.
 pub(super) struct Shelf {
@@ -27,7 +30,7 @@ pub(super) struct Shelf {
 
 impl Shelf {
     pub(super) fn open(view: &View, max: u64) -> Result<Self, StoreError> {
-        let newest = newest_letters(view, 1).next().transpose()?;
+        let newest = letters_before(view, None, 1).next().transpose()?;
         let newest = newest.map(|(key, _)| sort_of(&key).ok_or(Damage::Key)).transpose()?;
         Ok(Self { next: AtomicU64::new(newest.unwrap_or(0) + 1), max })
     }
@@ -39,10 +42,15 @@ impl Shelf {
     }
 }
 
-fn newest_letters(view: &View, limit: usize) -> impl Iterator<Item = Result<(Slice, Slice), StoreError>> {
-    let (oldest, newest) = (letter_key(LetterNo(0)), letter_key(LetterNo(u64::MAX)));
-    let bounds = (Bound::Included(oldest.into()), Bound::Included(newest.into()));
-    view.range(Space::Campaigns, bounds, Order::Descending, limit)
+/// Letters, and what stands where one was removed; newest first.
+fn letters_before(
+    view: &View,
+    before: Option<LetterNo>,
+    limit: usize,
+) -> impl Iterator<Item = Result<(Slice, Slice), StoreError>> {
+    let (oldest, end) = (letter_key(LetterNo(0)), letter_key(before.unwrap_or(LetterNo(u64::MAX))));
+    let bounds = (Bound::Included(oldest.into()), Bound::Excluded(end.into()));
+    view.range(Space::Campaigns, bounds, Order::Descending, limit).take(limit)
 }
 
 fn put(key: Vec<u8>, value: &[u8], premise: Premise) -> Write {
@@ -111,13 +119,38 @@ impl CampaignStore for EmbeddedStore {
         self.commit(writes).await.map(drop)
     }
 
-    async fn dead_letters(&self, limit: usize) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError> {
+    async fn dead_letters(
+        &self,
+        mut before: Option<LetterNo>,
+        limit: usize,
+    ) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError> {
         self.check()?;
-        let letters = newest_letters(&self.view, limit).take(limit);
-        letters.map(|letter| Ok(codec::decode_letter(&letter?.1)?)).collect()
+        let mut page = DeadLetterPage::new(limit);
+        while page.room() > 0 {
+            let last = before;
+            for letter in letters_before(&self.view, before, LETTERS_AT_ONCE) {
+                let (number, letter) = codec::decode_letter(&letter?.1)?;
+                before = Some(number);
+                if let Some(letter) = letter.filter(|_| page.room() > 0) {
+                    page.push(number, letter);
+                }
+            }
+            if before == last {
+                break;
+            }
+        }
+        Ok(page.finish())
+    }
+
+    async fn dead_letter(&self, number: LetterNo) -> Result<Option<DeadLetter>, StoreError> {
+        self.check()?;
+        let row = self.view.get(Space::Campaigns, &letter_key(number))?;
+        Ok(row.as_deref().map(codec::decode_letter).transpose()?.and_then(|(_, letter)| letter))
     }
 
     async fn remove_dead_letter(&self, number: LetterNo) -> Result<(), StoreError> {
-        self.commit(vec![removal(letter_key(number))]).await.map(drop)
+        let is_there = Premise::Row(Condition::Version(number.0));
+        let removed = put(letter_key(number), &codec::encode_removed_letter(number), is_there);
+        self.commit(vec![removed]).await.map(drop)
     }
 }

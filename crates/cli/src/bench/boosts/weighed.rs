@@ -150,9 +150,18 @@ impl CampaignStore for Weighed {
         self.stores.campaigns.add_dead_letter(letter).await
     }
 
-    async fn dead_letters(&self, limit: usize) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError> {
+    async fn dead_letters(
+        &self,
+        before: Option<LetterNo>,
+        limit: usize,
+    ) -> Result<Vec<(LetterNo, DeadLetter)>, StoreError> {
         self.add(|weight| weight.reads += 1);
-        self.stores.campaigns.dead_letters(limit).await
+        self.stores.campaigns.dead_letters(before, limit).await
+    }
+
+    async fn dead_letter(&self, number: LetterNo) -> Result<Option<DeadLetter>, StoreError> {
+        self.add(|weight| weight.reads += 1);
+        self.stores.campaigns.dead_letter(number).await
     }
 
     async fn remove_dead_letter(&self, number: LetterNo) -> Result<(), StoreError> {

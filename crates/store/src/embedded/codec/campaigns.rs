@@ -15,6 +15,11 @@ const ENDED: u8 = 1;
 const WILDCARD: u8 = 0;
 const ZONED: u8 = 1;
 
+/// How a dead letter is kept.
+const WHOLE: u8 = 0;
+const CUT: u8 = 1;
+const REMOVED: u8 = 2;
+
 /// Most boosts fit.
 const BOOST_BYTES: usize = 64;
 
@@ -124,13 +129,23 @@ pub(in crate::embedded) fn encode_letter(number: LetterNo, letter: &DeadLetter) 
     let mut out = Writer::with_capacity(letter.event.len() + letter.reason.len() + BOOST_BYTES);
     out.head(DEAD_LETTER, number.0);
     out.number(letter.received_at.as_ms().cast_unsigned());
-    out.bytes(&[u8::from(letter.cut)]);
+    out.bytes(&[if letter.cut { CUT } else { WHOLE }]);
     out.text(&letter.reason);
     out.text(&letter.event);
     out.finish()
 }
 
-pub(in crate::embedded) fn decode_letter(bytes: &[u8]) -> Result<(LetterNo, DeadLetter), Damage> {
+/// Stands where a letter was, so that its number is not given to another. It goes when the letter would have.
+pub(in crate::embedded) fn encode_removed_letter(number: LetterNo) -> Vec<u8> {
+    let mut out = Writer::with_capacity(0);
+    out.head(DEAD_LETTER, number.0);
+    out.number(0);
+    out.bytes(&[REMOVED]);
+    out.finish()
+}
+
+/// A letter, or `None` where one was removed.
+pub(in crate::embedded) fn decode_letter(bytes: &[u8]) -> Result<(LetterNo, Option<DeadLetter>), Damage> {
     let mut from = Reader::new(bytes);
     let number = match from.head()? {
         (DEAD_LETTER, number) => LetterNo(number),
@@ -138,13 +153,17 @@ pub(in crate::embedded) fn decode_letter(bytes: &[u8]) -> Result<(LetterNo, Dead
     };
     let received_at = moment(from.number()?)?;
     let cut = match from.array()? {
-        [0] => false,
-        [1] => true,
+        [WHOLE] => false,
+        [CUT] => true,
+        [REMOVED] => {
+            from.end()?;
+            return Ok((number, None));
+        }
         _ => return Err(Damage::Number),
     };
     let letter = DeadLetter { received_at, cut, reason: from.text()?.to_owned(), event: from.text()?.to_owned() };
     from.end()?;
-    Ok((number, letter))
+    Ok((number, Some(letter)))
 }
 
 #[cfg(test)]

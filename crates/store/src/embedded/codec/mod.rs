@@ -20,7 +20,7 @@ use saltern_core::record::{Claim, Content, MessageRow, Record};
 use saltern_core::seq::SeqNo;
 
 pub(super) use campaigns::{
-    decode_boost, decode_letter, decode_market, encode_boost, encode_letter, encode_market, rank,
+    decode_boost, decode_letter, decode_market, encode_boost, encode_letter, encode_market, encode_removed_letter, rank,
 };
 pub(super) use pack::{decode_pack, encode_pack, stripe_end};
 use wire::{Reader, Writer};

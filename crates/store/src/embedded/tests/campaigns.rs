@@ -1,8 +1,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use saltern_core::campaigns::{
-    Area, Boost, BoostKey, BoostPartition, DaySet, DeadLetter, Look, Market, MarketModel, Moment, Schedule, Score,
-    Standing, State, Terms, Window,
+    Area, Boost, BoostKey, BoostPartition, DaySet, DeadLetter, LetterNo, Look, Market, MarketModel, Moment, Schedule,
+    Score, Standing, State, Terms, Window,
 };
 use saltern_core::ids::{PartnerId, TenantId};
 
@@ -24,12 +24,35 @@ async fn dead_letters_are_bounded_and_go_on_after_a_restart() {
     let open = || EmbeddedStore::open(folder.path(), options).unwrap();
     conformance::dead_letters_are_bounded(&open(), 7).await;
     let store = open();
-    let before = store.dead_letters(100).await.unwrap();
+    let before = store.dead_letters(None, 100).await.unwrap();
     let letter = DeadLetter::new(Moment::from_ms(1).unwrap(), "why".into(), b"{");
     store.add_dead_letter(&letter).await.unwrap();
-    let after = store.dead_letters(100).await.unwrap();
+    let after = store.dead_letters(None, 100).await.unwrap();
     assert_eq!((after.len(), &after[0].1, &after[1..]), (7, &letter, &before[..6]));
     assert_eq!(after[0].0.0, before[0].0.0 + 1);
+}
+
+/// C6: a number is that of one letter for ever, also if none is left and the folder is opened again.
+#[tokio::test]
+async fn numbers_of_dead_letters_are_not_given_twice() {
+    let folder = TempDir::new().unwrap();
+    let mut last = 0;
+    for _ in 0..3 {
+        let store = open(folder.path());
+        let letter = DeadLetter::new(Moment::from_ms(1).unwrap(), "why".into(), b"{");
+        for _ in 0..2 {
+            store.add_dead_letter(&letter).await.unwrap();
+        }
+        let letters = store.dead_letters(None, 100).await.unwrap();
+        assert_eq!(letters.iter().map(|(number, _)| number.0).collect::<Vec<_>>(), [last + 2, last + 1]);
+        last += 2;
+        for (number, _) in letters {
+            store.remove_dead_letter(number).await.unwrap();
+            assert_eq!(store.dead_letter(number).await.unwrap(), None);
+        }
+        assert_eq!(store.dead_letters(None, 100).await.unwrap(), []);
+        store.remove_dead_letter(LetterNo(last + 100)).await.unwrap();
+    }
 }
 
 fn partition() -> BoostPartition {

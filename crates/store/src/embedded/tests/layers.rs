@@ -166,7 +166,7 @@ async fn check(store: &EmbeddedStore, rounds: u64) {
     let due = store.due(u64::MAX, None, 1_000).await.unwrap();
     assert_eq!((due.conversations.len() as u64, due.resume), (rounds * 5, None));
     assert_eq!(store.due(1_002, None, 1_000).await.unwrap().conversations.len(), 3);
-    let letters = store.dead_letters(100).await.unwrap();
+    let letters = store.dead_letters(None, 100).await.unwrap();
     assert_eq!(letters.len() as u64, (rounds * 5).min(10));
     assert!(letters.windows(2).all(|pair| pair[0].0.0 == pair[1].0.0 + 1));
     assert_eq!(letters[0].0.0, rounds * 5);

@@ -42,7 +42,9 @@ fn markets_and_letters_are_pinned() {
     let letter = DeadLetter { received_at: at(300), reason: "no".into(), event: "{".into(), cut: true };
     let bytes = encode_letter(LetterNo(7), &letter);
     assert_eq!(hex(&bytes), "0807ac0201026e6f017b");
-    assert_eq!(decode_letter(&bytes), Ok((LetterNo(7), letter)));
+    assert_eq!(decode_letter(&bytes), Ok((LetterNo(7), Some(letter))));
+    assert_eq!(hex(&encode_removed_letter(LetterNo(7))), "08070002");
+    assert_eq!(decode_letter(&encode_removed_letter(LetterNo(7))), Ok((LetterNo(7), None)));
 }
 
 #[rstest]
