@@ -105,6 +105,20 @@ fn each_technology_is_known_to_its_layer_alone() {
     }
 }
 
+/// Without `float_roundtrip`, serde_json reads one double of twelve as its neighbour. A tool that only tests use has it turned
+/// on, so that most tests cannot see whether the binary has it.
+#[test]
+fn json_is_read_to_the_last_bit() {
+    let mut readers = 0;
+    for (package, dependencies) in dependencies() {
+        for d in dependencies.iter().filter(|d| d.name == "serde_json") {
+            assert!(d.features.iter().any(|feature| feature == "float_roundtrip"), "{package}");
+            readers += 1;
+        }
+    }
+    assert!(readers >= 3, "{readers}");
+}
+
 /// One machine needs no cloud: the binary that `cargo build` makes has none of it in its tree.
 #[test]
 fn the_default_build_knows_no_cloud() {
