@@ -89,7 +89,7 @@ fn asked(server: &Server) -> Asked {
 
 fn metrics(server: &Server) -> String {
     let mut stream = TcpStream::connect(server.addr).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: saltern\r\nConnection: close\r\n\r\n").unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.contains("\nsaltern_dynamodb_write_units_total "), "{answer}");

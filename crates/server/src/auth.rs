@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use http::uri::Authority;
 use http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 
@@ -88,7 +90,7 @@ impl Keys {
     /// Answers with the key's share of the memory for bodies; an open server has no shares.
     pub(crate) fn check(&self, headers: &HeaderMap, needed: Scope) -> Result<Option<&Arc<Budget>>, Problem> {
         if self.0.is_empty() {
-            return Ok(None);
+            return is_of_this_machine(headers).map(|()| None);
         }
         let unauthorized = |detail| Problem::new(Kind::Unauthorized, detail);
         let credentials = headers
@@ -109,6 +111,24 @@ impl Keys {
     }
 }
 
+/// An open server answers only who asks for this machine by name or address. A page in a browser can reach loopback under a
+/// name of its own, whose address it changes after it has been loaded (DNS rebinding), but it cannot choose the host header.
+fn is_of_this_machine(headers: &HeaderMap) -> Result<(), Problem> {
+    // Only programs of old leave it out, and no browser.
+    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return Ok(()) };
+    let name = host.parse::<Authority>().map_or_else(|_| String::new(), |host| host.host().to_ascii_lowercase());
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let is_loopback = address.is_ok_and(|address| address.to_canonical().is_loopback());
+    if is_loopback || name.is_empty() || name == "localhost" || name.ends_with(".localhost") {
+        return Ok(());
+    }
+    let detail = format!(
+        "a server without API keys answers requests to localhost or a loopback address, not to {name:?}; use \
+         http://127.0.0.1, or configure [[api_keys]]"
+    );
+    Err(Problem::new(Kind::Forbidden, detail))
+}
+
 /// The scheme's name is case-insensitive (RFC 9110).
 fn bearer(credentials: &[u8]) -> Option<&[u8]> {
     let (scheme, key) = credentials.split_at_checked("Bearer ".len())?;
@@ -118,6 +138,8 @@ fn bearer(credentials: &[u8]) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     #[test]
@@ -126,6 +148,26 @@ mod tests {
             assert_eq!(scope.as_str().parse(), Ok(scope));
         }
         assert_eq!("Admin".parse::<Scope>(), Err(UnknownScope("Admin".into())));
+    }
+
+    #[rstest]
+    #[case("127.0.0.1:8080", true)]
+    #[case("127.9.9.9", true)]
+    #[case("[::1]:8080", true)]
+    #[case("[::ffff:127.0.0.1]", true)]
+    #[case("LocalHost:1", true)]
+    #[case("tea.localhost", true)]
+    #[case("", true)]
+    #[case("evil.example:8080", false)]
+    #[case("localhost.evil.example", false)]
+    #[case("127.0.0.1.evil.example", false)]
+    #[case("192.168.0.1", false)]
+    #[case("notlocalhost", false)]
+    fn an_open_server_is_not_reached_under_another_name(#[case] host: &str, #[case] answered: bool) {
+        let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
+        let keys = Keys::new(&[], &Budget::new(0));
+        assert_eq!(keys.check(&headers, Scope::MessagesRead).is_ok(), answered);
+        assert!(keys.check(&HeaderMap::new(), Scope::MessagesRead).is_ok());
     }
 
     #[test]

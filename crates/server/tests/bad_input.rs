@@ -172,7 +172,7 @@ fn padded(bytes: usize, body: &Value) -> Vec<u8> {
 fn chunked(path: &str, body: Vec<u8>) -> Request<impl Body<Data = Bytes, Error = Infallible> + use<>> {
     let chunks: Vec<_> = body.chunks(10_000).map(|c| Ok(Frame::data(Bytes::copy_from_slice(c)))).collect();
     let body = StreamBody::new(stream::iter(chunks));
-    let request = Request::builder().method(Method::POST).uri(path).header("host", "test");
+    let request = Request::builder().method(Method::POST).uri(path).header("host", "localhost");
     request.header("content-type", "application/json").body(body).unwrap()
 }
 

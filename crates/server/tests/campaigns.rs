@@ -32,7 +32,7 @@ async fn markets() -> Harness {
 /// Lines in parts of this many bytes, as they may come over a network.
 fn ndjson(body: &[u8], part: usize) -> Request<impl Body<Data = Bytes, Error = Infallible> + use<>> {
     let parts: Vec<_> = body.chunks(part).map(|part| Ok(Frame::data(Bytes::copy_from_slice(part)))).collect();
-    let request = Request::builder().method(Method::POST).uri(EVENTS).header("host", "test");
+    let request = Request::builder().method(Method::POST).uri(EVENTS).header("host", "localhost");
     request.header("content-type", "application/x-ndjson").body(StreamBody::new(stream::iter(parts))).unwrap()
 }
 

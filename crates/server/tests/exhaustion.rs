@@ -45,7 +45,7 @@ async fn reader_that_stops(address: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
     let mut stream = socket.connect(address).await.unwrap();
-    send(&mut stream, &format!("GET {MESSAGES}?limit=200 HTTP/1.1\r\nhost: x\r\n\r\n")).await;
+    send(&mut stream, &format!("GET {MESSAGES}?limit=200 HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
     let mut start = [0; 12];
     stream.read_exact(&mut start).await.unwrap();
     assert_eq!(&start, b"HTTP/1.1 200");
@@ -138,7 +138,7 @@ async fn who_is_turned_away_takes_the_place_of_an_answer_that_nobody_takes() {
 
 fn head(path: &str, content_type: &str, length: &str, key: &str) -> String {
     format!(
-        "POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\ncontent-type: {content_type}\r\n{length}\r\n\r\n"
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\ncontent-type: {content_type}\r\n{length}\r\n\r\n"
     )
 }
 
@@ -214,7 +214,7 @@ async fn served(address: SocketAddr) -> TcpStream {
 
 /// `None` if the connection was closed.
 async fn ping(stream: &mut TcpStream) -> Option<()> {
-    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.ok()?;
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.ok()?;
     let mut answer = String::new();
     while !answer.ends_with(r#"{"status":"ok"}"#) {
         let mut part = [0; 1_024];
@@ -260,10 +260,10 @@ async fn a_connection_with_a_request_is_not_closed_for_a_new_one() {
     send(&mut busy, &head(MESSAGES, "application/json", &format!("content-length: {}", body.len()), "-")).await;
     // It was served before: this one is accepted after it.
     let mut waiting = TcpStream::connect(server.address).await.unwrap();
-    send(&mut waiting, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    send(&mut waiting, "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
     assert!(until_closed(&mut waiting).await > 0);
     let mut third = TcpStream::connect(server.address).await.unwrap();
-    send(&mut third, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    send(&mut third, "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
     send(&mut busy, &body).await;
     let mut answer = [0; 12];
     busy.read_exact(&mut answer).await.unwrap();

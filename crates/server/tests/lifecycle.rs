@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 
 /// The head of an append whose body is still to come.
 fn head(length: usize) -> String {
-    format!("POST {MESSAGES} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n")
+    format!("POST {MESSAGES} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n")
 }
 
 async fn read_all(stream: &mut TcpStream) -> String {
@@ -137,7 +137,7 @@ async fn a_refusal_of_a_short_body_leaves_the_connection_open() {
     let server = Harness::open().await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let refused = head(1_000).replace("application/json", "text/plain") + &" ".repeat(1_000);
-    let last = "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let last = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     stream.write_all((refused.repeat(2) + last).as_bytes()).await.unwrap();
     let answers = read_all(&mut stream).await;
     assert_eq!(answers.matches("HTTP/1.1 415 ").count(), 2, "{answers}");
@@ -164,7 +164,7 @@ async fn idle_connections_are_closed() {
     let config = ServerConfig { idle_timeout: Duration::from_millis(50), ..loopback() };
     let server = Harness::start(config, |_| {}).await;
     let mut idle = TcpStream::connect(server.address).await.unwrap();
-    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     assert!(read_all(&mut idle).await.starts_with("HTTP/1.1 200 "));
     let mut half = TcpStream::connect(server.address).await.unwrap();
     half.write_all(b"GET /healthz HTT").await.unwrap();

@@ -52,7 +52,7 @@ impl Client {
     }
 
     async fn exchange(&mut self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Bytes), Lost> {
-        let mut request = Request::builder().method(method).uri(path).header("host", "saltern");
+        let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
         if body.is_some() {
             request = request.header("content-type", "application/json");
         }

@@ -179,7 +179,7 @@ impl Harness {
 
 pub(crate) fn request(method: Method, path: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {
     let body = body.into();
-    let mut request = Request::builder().method(method).uri(path).header("host", "test");
+    let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
     if !body.is_empty() {
         request = request.header("content-type", "application/json");
     }
