@@ -16,7 +16,9 @@ use tokio::net::TcpStream;
 
 /// The head of an append whose body is still to come.
 fn head(length: usize) -> String {
-    format!("POST {MESSAGES} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n")
+    format!(
+        "POST {MESSAGES} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    )
 }
 
 async fn read_all(stream: &mut TcpStream) -> String {
