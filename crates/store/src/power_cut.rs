@@ -73,6 +73,11 @@ pub(crate) mod simulated {
         STEPS_LEFT.set(steps);
     }
 
+    /// Of those that were allowed.
+    pub(crate) fn steps_left() -> Option<usize> {
+        STEPS_LEFT.get()
+    }
+
     pub(crate) fn step() -> io::Result<()> {
         match STEPS_LEFT.get() {
             Some(0) => Err(io::Error::other("simulated crash")),

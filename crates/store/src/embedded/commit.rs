@@ -27,6 +27,9 @@ use crate::port::{Condition, StoreError};
 /// Shorter than a sync takes on most disks.
 const COMPANY_PAUSE: Duration = Duration::from_micros(200);
 
+/// Segments that killed processes may leave. Each process begins one, however little it writes.
+const SEGMENTS_MAX: usize = 16;
+
 pub(super) enum Message {
     Write(Request),
     /// Moves everything that has been written into tables, and then answers.
@@ -180,6 +183,11 @@ fn is_same_key(a: &Change, b: &Change) -> bool {
 
 impl Committer {
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Message>) {
+        if self.log.segments() > SEGMENTS_MAX
+            && let Err(failure) = self.move_layer()
+        {
+            self.fail(failure);
+        }
         let mut messages = Vec::new();
         while queue.blocking_recv_many(&mut messages, self.batch_max.max(1)) > 0 {
             self.wait_for_company(&mut queue, &mut messages);

@@ -174,6 +174,10 @@ impl Log {
         last
     }
 
+    pub(super) fn segments(&self) -> usize {
+        self.manifest.current().segments.len()
+    }
+
     /// How far the open segment has been synced.
     pub(super) fn synced_end(&self) -> Option<SyncedEnd> {
         let active = self.active.as_ref()?;

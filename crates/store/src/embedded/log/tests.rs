@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::embedded::physical::Space;
-use crate::power_cut::simulated::crash_after;
+use crate::power_cut::simulated::{crash_after, steps_left};
 
 const ID: FolderId = FolderId::from_bytes([7; 16]);
 
@@ -366,6 +366,19 @@ fn every_changed_bit_of_manifest_and_header_is_told() {
         }
         std::fs::write(&path, whole).unwrap();
     }
+}
+
+/// Nothing is synced twice for a commit: it has one write, and the steps before and after one sync.
+#[test]
+fn a_commit_is_one_write_and_one_sync() {
+    let folder = TempDir::new().unwrap();
+    let mut log = log(folder.path());
+    crash_after(Some(1_000));
+    for i in 0..100 {
+        log.commit(&[change(i), change(i)]).unwrap();
+    }
+    assert_eq!(steps_left(), Some(700));
+    crash_after(None);
 }
 
 /// What is done to a log, over and over, with the commits that were acknowledged and that are not yet in tables.
