@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(crate) struct DiskWatch(Mutex<Seen>);
 
 struct Seen {
-    /// When the check began that is under way.
+    /// When the running check began.
     checking_since: Option<Instant>,
     /// What the last one found that ended.
     result: Result<(), String>,

@@ -239,7 +239,7 @@ mod tests {
         assert!(read(request(4_000), limits()).await.is_ok());
     }
 
-    /// Whoever declares much and sends little takes up little.
+    /// A client that declares much and sends little holds little.
     #[tokio::test]
     async fn memory_is_reserved_for_what_has_arrived() {
         let budget = Budget::new(100_000);

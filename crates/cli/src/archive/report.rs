@@ -111,7 +111,7 @@ impl Report {
         }
         if total.busy > 0 {
             out::line(format_args!(
-                "left {} conversations to whoever is at work on them",
+                "left {} conversations to the processes that are archiving them",
                 thousands(total.busy as f64)
             ))?;
         }

@@ -113,7 +113,7 @@ pub fn use_zones(database: ZoneDatabase) -> bool {
     IN_USE.set(database).is_ok()
 }
 
-/// What this process goes by: the data in the binary, unless it was told of another before it asked for the first time.
+/// What this process uses: the data in the binary, unless another database was chosen before the first use.
 pub fn zones() -> &'static ZoneDatabase {
     IN_USE.get_or_init(ZoneDatabase::bundled)
 }

@@ -72,7 +72,7 @@ pub struct Conversations {
     inner: Arc<Inner>,
 }
 
-/// One of the reads that may be in flight at once (`Config::reads_max`). Whoever answers a client holds it until the answer
+/// One of the reads that may be in flight at once (`Config::reads_max`). The code that answers a client holds it until the answer
 /// has left the process: what was read stays in memory until then.
 #[derive(Debug)]
 pub struct ReadPermit(#[expect(dead_code, reason = "held, never used")] OwnedSemaphorePermit);

@@ -12,7 +12,7 @@
 //! 2. Segments whose changes are in tables leave the manifest, then the folder. What the manifest no longer lists and is older than
 //!    all that it lists is removed by the next start.
 //!
-//! So the manifest tells of every missing, shortened, emptied or exchanged segment. One thing looks like a crash: damage to the
+//! So the manifest reveals every missing, shortened, emptied or exchanged segment. One thing looks like a crash: damage to the
 //! newest segment, after the end that the manifest last recorded, that spares the head of no commit after it. That is the last
 //! commit broken, or everything from some commit on zeroed. The manifest records the end when a segment is completed, and in
 //! between every second and whenever commits pause (`end_recorder.rs`). A stop in order leaves no segment at all.
