@@ -52,9 +52,21 @@ impl Server {
         Ok(server)
     }
 
+    pub(super) fn memory(&self) -> Memory {
+        Memory { process: self.process.id() }
+    }
+}
+
+/// The memory of a server, for those who do not keep the server alive.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Memory {
+    process: u32,
+}
+
+impl Memory {
     /// Resident memory now and at its highest, in KiB.
-    pub(super) fn resident_kib(&self) -> Result<Resident> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+    pub(super) fn resident_kib(self) -> Result<Resident> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process))?;
         let field = |name: &str| {
             let line = status.lines().find(|line| line.starts_with(name))?;
             line.split_whitespace().nth(1)?.parse().ok()

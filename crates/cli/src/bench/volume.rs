@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use saltern_core::rng::SplitMix64;
 use serde::Serialize;
 
-use super::child::Server;
+use super::child::{Memory, Server};
 use super::messages::{Messages, Paths};
 use super::pour::Pour;
 use super::progress;
@@ -49,11 +49,11 @@ struct Report<'a> {
 
 pub(super) async fn volume(args: &VolumeArgs) -> Result<()> {
     let scratch = Scratch::create(args.scratch.data.as_deref())?;
-    let server = Arc::new(Server::saltern(scratch.path())?);
+    let server = Server::saltern(scratch.path())?;
     let batch = u64::from(args.batch);
     let (paths, messages) = (paths(args)?, Messages::new(args.scratch.content_bytes));
     let conversations = u64::from(args.conversations);
-    let way = Arc::new(Way::new(args.messages, Arc::clone(&server)));
+    let way = Arc::new(Way::new(args.messages, server.memory()));
     let (total, marks) = (args.messages, Arc::clone(&way));
     let size_of = move |n: u64| batch.min(total - n * batch);
     let pour = Pour {
@@ -81,7 +81,7 @@ pub(super) async fn volume(args: &VolumeArgs) -> Result<()> {
         debug_build: cfg!(debug_assertions),
         ratio_last_to_first: last.per_s / first.per_s,
         per_s: total as f64 / way.elapsed().as_secs_f64(),
-        resident_highest_kib: server.resident_kib()?.highest,
+        resident_highest_kib: server.memory().resident_kib()?.highest,
         stretches: &stretches,
         retries,
     };
@@ -98,14 +98,15 @@ struct Way {
     total: u64,
     step: u64,
     done: AtomicU64,
-    server: Arc<Server>,
+    /// Not the server itself: aborted tasks drop this some time later, when the folder of the server is already gone.
+    memory: Memory,
     marks: Mutex<Vec<(u64, Duration, u64)>>,
 }
 
 impl Way {
-    fn new(total: u64, server: Arc<Server>) -> Self {
+    fn new(total: u64, memory: Memory) -> Self {
         let step = if total >= 2 * STEP { STEP } else { (total / 10).max(1) };
-        Self { started: Instant::now(), total, step, done: AtomicU64::new(0), server, marks: Mutex::default() }
+        Self { started: Instant::now(), total, step, done: AtomicU64::new(0), memory, marks: Mutex::default() }
     }
 
     fn passed(&self, messages: u64) {
@@ -114,7 +115,7 @@ impl Way {
         if now / self.step == before / self.step {
             return;
         }
-        let resident = self.server.resident_kib().map_or(0, |resident| resident.now);
+        let resident = self.memory.resident_kib().map_or(0, |resident| resident.now);
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         marks.push((now, self.started.elapsed(), resident));
         progress(&format!(
