@@ -285,7 +285,10 @@ impl From<ArchiveError> for Problem {
                 Self::new(Kind::ArchiveBusy, "this server is already running an archive pass; retry when it has ended")
             }
             ArchiveError::Content { seq, source } => unread(*seq, source),
-            ArchiveError::Store(_) | ArchiveError::Objects(_) | ArchiveError::NotAsWritten(_) => Self::new(
+            ArchiveError::Store(_)
+            | ArchiveError::Objects(_)
+            | ArchiveError::NotAsWritten(_)
+            | ArchiveError::NotReplaced { .. } => Self::new(
                 Kind::StoreUnavailable,
                 "the archive pass stopped before its end; what it archived stays archived, and the next pass resumes there",
             ),

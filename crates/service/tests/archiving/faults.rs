@@ -1,11 +1,17 @@
 //! Whatever goes wrong at whatever step, in memory.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use bytes::Bytes;
 use rstest::rstest;
 use saltern_service::conversations::ObjectLayout;
 use saltern_store::Capabilities;
+use saltern_store::objects::{ObjectError, ObjectPage, Objects};
 use tokio_util::sync::CancellationToken;
 
 use crate::cases::{self, Damage, at};
@@ -115,5 +121,66 @@ async fn an_erasure_in_the_middle_of_a_pass_is_noticed(#[values(SEGMENTS, SINGLE
         world.all_read(&last, 1, 3, &BTreeSet::from([2])).await;
         last.abort();
         cases::at_rest(&world, erasing).await;
+    }
+}
+
+/// Object storage that once says of an object that it is not there, though it is.
+struct Forgetful {
+    objects: Arc<dyn Objects>,
+    gets: AtomicU64,
+    forgotten: u64,
+}
+
+#[async_trait]
+impl Objects for Forgetful {
+    fn root(&self) -> &str {
+        self.objects.root()
+    }
+
+    async fn put(&self, name: &str, bytes: Bytes) -> Result<(), ObjectError> {
+        self.objects.put(name, bytes).await
+    }
+
+    async fn get(&self, name: &str, range: Option<Range<u64>>) -> Result<Bytes, ObjectError> {
+        if self.gets.fetch_add(1, Ordering::SeqCst) == self.forgotten {
+            return Err(ObjectError::Missing);
+        }
+        self.objects.get(name, range).await
+    }
+
+    async fn delete(&self, name: &str) -> Result<(), ObjectError> {
+        self.objects.delete(name).await
+    }
+
+    async fn list(&self, folder: &str, behind: Option<&str>, limit: usize) -> Result<ObjectPage, ObjectError> {
+        self.objects.list(folder, behind, limit).await
+    }
+}
+
+/// One wrong answer of object storage during an erasure takes no other content with it, whichever answer it is.
+#[rstest]
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_not_found_once_loses_nothing(#[values(EMBEDDED, CLOUD)] capabilities: Capabilities) {
+    for forgotten in 0.. {
+        let world = World::new(capabilities, SEGMENTS);
+        world.fill(1, 1..=40).await;
+        world.days(91);
+        world.pass(&world.server(7)).await.unwrap();
+        let gets = AtomicU64::new(0);
+        let forgetful = Arc::new(Forgetful { objects: Arc::clone(&world.objects), gets, forgotten });
+        let beneath = World { objects: Arc::clone(&forgetful) as _, ..world.clone() };
+        let outcome = beneath.server(8).erase(&conversation(1), seq(7)).await;
+        let server = world.server(9);
+        if outcome.is_ok() {
+            world.all_read(&server, 1, 40, &BTreeSet::from([7])).await;
+        }
+        server.erase(&conversation(1), seq(7)).await.unwrap();
+        world.all_read(&world.server(10), 1, 40, &BTreeSet::from([7])).await;
+        assert_eq!(world.verify().await, Vec::<String>::new(), "{forgotten}");
+        assert_eq!(world.places_of(7).await, Vec::<String>::new(), "{forgotten}");
+        if forgetful.gets.load(Ordering::SeqCst) <= forgotten {
+            assert!(forgotten > 2, "an erasure asks for the object more often");
+            break;
+        }
     }
 }

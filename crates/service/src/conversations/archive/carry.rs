@@ -318,6 +318,17 @@ impl Archive {
         }
     }
 
+    /// Fails unless all messages of a segment are in the range whose rows have left it.
+    async fn check_replaced(&self, note: &Move, object: &str) -> Result<(), ArchiveError> {
+        let SeqRange { from, to } = note.range;
+        let beyond = |problem| Err(ArchiveError::NotReplaced { object: object.to_owned(), source: problem });
+        match self.segment(object).await? {
+            Ok(segment) if segment.range().is_some_and(|range| range.from < from || range.to > to) => beyond(None),
+            Ok(_) => Ok(()),
+            Err(problem) => beyond(Some(problem)),
+        }
+    }
+
     /// Removes the objects that the rows of a range have left behind.
     async fn remove_replaced(
         &self,
@@ -341,7 +352,11 @@ impl Archive {
                 let leaf = object.name.rsplit('/').next().unwrap_or_default();
                 let replaced = leaf_nonce(leaf).is_some_and(|nonce| note.replaces.contains(&nonce));
                 // A segment is replaced as a whole; of objects of one message each, those of the range.
-                if replaced && (!leaf.ends_with(".json") || singles.contains(leaf)) {
+                let is_single = leaf.ends_with(".json");
+                if replaced && (!is_single || singles.contains(leaf)) {
+                    if !is_single {
+                        self.check_replaced(note, &object.name).await?;
+                    }
                     patiently(self.patience, || self.objects.delete(&object.name)).await?;
                     self.blocks.forget(&object.name);
                 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use saltern_core::archive::{ContentRef, Move, Nonce, SEGMENT_BEGINNING_BYTES, leaf_nonce, read_header};
+use saltern_core::archive::{ContentRef, Move, Nonce, SEGMENT_BEGINNING_BYTES, Segment, leaf_nonce, read_header};
 use saltern_core::control::ControlRecord;
 use saltern_core::ids::ConversationId;
 use saltern_core::key::Key;
@@ -97,7 +97,7 @@ impl Archive {
         }
         // All messages of a segment move when one of them goes.
         for (seq, at) in replaces.values() {
-            if let Some(range) = self.range_of(conversation, *seq, at).await? {
+            if let Some(range) = self.range_of(conversation, control, *seq, at).await? {
                 touched = SeqRange { from: touched.from.min(range.from), to: touched.to.max(range.to) };
             }
         }
@@ -120,22 +120,37 @@ impl Archive {
     async fn range_of(
         &self,
         conversation: &ConversationId,
+        control: &ControlRecord,
         seq: SeqNo,
         at: &ContentRef,
     ) -> Result<Option<SeqRange>, ArchiveError> {
         if at.block.is_none() {
             return Ok(None);
         }
-        let object = name(conversation, &at.leaf);
+        let problem = match self.segment(&name(conversation, &at.leaf)).await? {
+            Ok(segment) => return Ok(segment.range()),
+            Err(problem) => problem,
+        };
+        // An object that is not there may have been replaced since the row was read. If the row still refers to it, its other
+        // messages cannot be known, and nothing may be removed.
+        let mut now = self.rows_of(conversation, &control.layout, SeqRange::single(seq)).await?;
+        match now.remove(&seq).as_ref().and_then(archived_at) {
+            Some(there) if there.leaf == at.leaf => Err(ArchiveError::Content { seq, source: problem }),
+            _ => Err(ArchiveError::Busy),
+        }
+    }
+
+    /// What a segment says of itself, or why it cannot be had.
+    pub(super) async fn segment(&self, object: &str) -> Result<Result<Segment, ContentProblem>, ArchiveError> {
         let beginning = 0..SEGMENT_BEGINNING_BYTES;
-        let bytes = match patiently(self.patience, || self.objects.get(&object, Some(beginning.clone()))).await {
-            Err(ObjectError::TooShort) => patiently(self.patience, || self.objects.get(&object, None)).await,
+        let bytes = match patiently(self.patience, || self.objects.get(object, Some(beginning.clone()))).await {
+            Err(ObjectError::TooShort) => patiently(self.patience, || self.objects.get(object, None)).await,
             found => found,
         };
         match bytes.map(|bytes| read_header(&bytes)) {
-            Ok(Ok(segment)) => Ok(segment.range()),
-            Ok(Err(damage)) => Err(ArchiveError::Content { seq, source: ContentProblem::Damaged(damage) }),
-            Err(ObjectError::Missing) => Ok(None),
+            Ok(Ok(segment)) => Ok(Ok(segment)),
+            Ok(Err(damage)) => Ok(Err(ContentProblem::Damaged(damage))),
+            Err(ObjectError::Missing) => Ok(Err(ContentProblem::Missing)),
             Err(error) => Err(error.into()),
         }
     }

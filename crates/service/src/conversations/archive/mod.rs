@@ -66,6 +66,9 @@ pub enum ArchiveError {
     Content { seq: SeqNo, source: ContentProblem },
     #[error("object {0} does not read back as it was written")]
     NotAsWritten(String),
+    /// Removing the object could lose contents, so it stays, and so does the note of the move.
+    #[error("object {object} may hold messages outside the range that was written anew; it has not been removed")]
+    NotReplaced { object: String, source: Option<ContentProblem> },
 }
 
 /// Passes and erasures that touch one conversation take turns; conversations that share a turn wait in vain now and then.

@@ -321,7 +321,11 @@ impl<F: FnMut(Progress<'_>) + Send> Pass<'_, F> {
         match done {
             Ok(()) => Ok(true),
             Err(ArchiveError::Busy) => Ok(false),
-            Err(error @ (ArchiveError::Content { .. } | ArchiveError::NotAsWritten(_))) => {
+            Err(
+                error @ (ArchiveError::Content { .. }
+                | ArchiveError::NotAsWritten(_)
+                | ArchiveError::NotReplaced { .. }),
+            ) => {
                 self.report.failed += 1;
                 (self.tell)(Progress::Failed(conversation, &error));
                 Ok(true)
