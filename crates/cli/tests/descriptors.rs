@@ -8,13 +8,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use support::{Client, Server, append_body};
+use support::{Client, Server, append_body, without_variables};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
 /// A server of which the shell has limited the open files.
 fn limited(ulimit: &str, data: &Path) -> Server {
-    let mut command = Command::new("bash");
+    let mut command = without_variables(Command::new("bash"));
     let script = format!(r#"{ulimit} && exec "$0" serve --listen 127.0.0.1:0 --data "$1""#);
     command.args(["-c", &script, env!("CARGO_BIN_EXE_saltern")]).arg(data).env("SALTERN_LIMITS_LOG_MIB", "1");
     Server::spawn(command).unwrap_or_else(|output| panic!("{}", String::from_utf8_lossy(&output.stderr)))

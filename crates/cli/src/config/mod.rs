@@ -276,14 +276,27 @@ impl Config {
         if url.value.starts_with("s3://") && !cfg!(feature = "s3") {
             bail!("{}: this binary was built without S3; build it with --features s3 (or cloud)", url.source);
         }
-        if url.value.contains("://") && !url.value.starts_with("s3://") {
-            bail!("{}: archive.url must be s3://BUCKET/PREFIX or a folder, not `{}`", url.source, url.value);
+        if let Err(expected) = archive_place(&url.value, self.mode.value) {
+            bail!("{}: archive.url must be {expected}, not `{}`", url.source, url.value);
         }
         let partitions = &self.emulate.physical_partitions;
         if partitions.value.get() > PHYSICAL_PARTITIONS_MAX {
             bail!("{}: emulate.physical_partitions must be at most {PHYSICAL_PARTITIONS_MAX}", partitions.source);
         }
         Ok(())
+    }
+}
+
+/// What `archive.url` must be, if it is not. A misspelt URL must not pass for a folder, and servers that share tables must not
+/// move contents to a disk of their own.
+fn archive_place(url: &str, mode: Mode) -> Result<(), &'static str> {
+    let scheme = url.split_once(':').map(|(scheme, _)| scheme).filter(|scheme| !scheme.contains('/'));
+    match (scheme, url.strip_prefix("s3://"), mode) {
+        (_, Some(place), _) if !place.is_empty() && !place.starts_with('/') => Ok(()),
+        (None, None, Mode::Embedded) => Ok(()),
+        (None, None, Mode::Cloud) if url.is_empty() => Ok(()),
+        (_, _, Mode::Embedded) => Err("s3://BUCKET/PREFIX or a folder"),
+        (_, _, Mode::Cloud) => Err("s3://BUCKET/PREFIX in cloud mode, where all servers share the archive"),
     }
 }
 
@@ -320,5 +333,30 @@ impl ConfigArgs {
         let emulate = self.emulate_limits.then(|| ("emulate.limits", "--emulate-limits", true.to_string()));
         let given = [listen, data, format, emulate].into_iter().flatten();
         given.map(|(key, flag, text)| Override { key: key.into(), text, source: Source::Flag(flag) }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("", true, true)]
+    #[case("s3://bucket", true, true)]
+    #[case("s3://bucket/a/b", true, true)]
+    #[case("/var/archive", true, false)]
+    #[case("./a:b", true, false)]
+    #[case("archive", true, false)]
+    #[case("s3:/bucket", false, false)]
+    #[case("s3:bucket", false, false)]
+    #[case("S3://bucket", false, false)]
+    #[case("s3://", false, false)]
+    #[case("s3:///bucket", false, false)]
+    #[case("ftp://x", false, false)]
+    fn archives_are_where_they_can_be(#[case] url: &str, #[case] embedded: bool, #[case] cloud: bool) {
+        let taken = [Mode::Embedded, Mode::Cloud].map(|mode| archive_place(url, mode).is_ok());
+        assert_eq!(taken, [embedded, cloud]);
     }
 }
